@@ -1,0 +1,113 @@
+"""Geometry of rows: unit rows, blockwise scores, and one policy for zero, NaN and infinite rows.
+
+A row is the vector of an item, float32 or float64, in a dense (n, d) array or a SciPy CSR matrix. The policy: NaN and
+infinity are refused with the numbers of the rows; a zero row stays zero, so that its cosine with everything is 0. This
+module is not about who matches whom (`links`) or about ranks (`evaluate`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.int64]
+
+_SHOWN = 10
+
+
+def to_numpy(rows: Any) -> Any:
+    """Return `rows` as a numpy array, or as it is when it is a CSR matrix.
+
+    Tensors are recognised by their methods (`detach`, `cpu`), so torch is never imported here.
+    """
+    if hasattr(rows, "tocsr"):
+        return rows.tocsr()
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu()
+        if str(rows.dtype) in ("torch.bfloat16", "torch.float16"):
+            rows = rows.float()
+        rows = rows.numpy()
+    return np.asarray(rows)
+
+
+def check_rows(rows: Any, name: str = "rows", ids: Sequence[str] | None = None) -> Any:
+    """Return `rows` as a float array (n, d) or CSR matrix after checking shape and finiteness.
+
+    Integers become float32; float64 stays float64. Raises `ShapeError` when the array is not two-dimensional,
+    `ArgumentError` when it is not numeric, and `NonFiniteRowsError` naming the first rows (by id where `ids` is
+    given) that hold NaN or infinity. An array of no rows is fine.
+    """
+    array = to_numpy(rows)
+    if array.ndim != 2:
+        raise ShapeError(f"{name} has shape {array.shape}; expected two dimensions (n, d)")
+    if array.dtype.kind not in "fiub":
+        raise ArgumentError(f"{name} has dtype {array.dtype}; expected numbers")
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32)
+    bad = non_finite_rows(array)
+    if bad.size:
+        shown = ", ".join(str(ids[i]) if ids is not None else str(i) for i in bad[:_SHOWN])
+        more = f" and {bad.size - _SHOWN} more" if bad.size > _SHOWN else ""
+        raise NonFiniteRowsError(
+            f"{name}: {bad.size} of {array.shape[0]} rows hold NaN or infinity (rows {shown}{more}); "
+            "expected finite numbers: leave these rows out or mend them before going on"
+        )
+    return array
+
+
+def non_finite_rows(rows: Any) -> IntArray:
+    """Return the numbers of the rows of a dense array or CSR matrix that hold NaN or infinity, ascending."""
+    if hasattr(rows, "indptr"):
+        entries = np.flatnonzero(~np.isfinite(rows.data))
+        return np.unique(np.searchsorted(rows.indptr, entries, side="right") - 1).astype(np.int64)
+    if rows.shape[0] == 0 or rows.shape[1] == 0:
+        return np.zeros(0, dtype=np.int64)
+    # A sum is finite only if every addend is, or finite addends overflow: the second look settles those few rows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspects = np.flatnonzero(~np.isfinite(rows.sum(axis=1)))
+    return np.asarray(suspects[~np.isfinite(rows[suspects]).all(axis=1)], dtype=np.int64)
+
+
+def unit_rows(rows: Any, name: str = "rows", dtype: Any = None) -> FloatArray:
+    """Return dense (n, d) rows divided by their Euclidean norm; a zero row stays zero.
+
+    `dtype` is that of the result and of the arithmetic (default: that of `rows`). Norms are taken after dividing by
+    the largest magnitude of the row, so rows of 1e30 or 1e-30 in float32 neither overflow nor vanish.
+    """
+    array = check_rows(rows, name)
+    array = np.asarray(array, dtype=dtype or array.dtype)
+    if array.size == 0:
+        return array.copy()
+    largest = np.abs(array).max(axis=1, keepdims=True)
+    scaled = array / np.where(largest > 0, largest, 1)
+    norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+    return np.asarray(scaled / np.where(norms > 0, norms, 1), dtype=array.dtype)
+
+
+def block_rows(n_candidates: int, bytes_per_score: int = 4, budget_bytes: int = 64 << 20) -> int:
+    """Return how many query rows fit in a block whose scores against `n_candidates` take about `budget_bytes`."""
+    return max(1, budget_bytes // max(1, n_candidates * bytes_per_score))
+
+
+def score_blocks(
+    queries: FloatArray, candidates: FloatArray, block: int | None = None
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield (rows, scores): a slice of query rows and their inner products with all candidates, (len, N).
+
+    Memory is O(block x N) whatever the number of queries. Raises `ShapeError` when the widths differ and
+    `ArgumentError` when `block` is under 1.
+    """
+    if queries.shape[1] != candidates.shape[1]:
+        raise ShapeError(
+            f"queries have {queries.shape[1]} columns and candidates {candidates.shape[1]}; both must live in one space"
+        )
+    if block is not None and block < 1:
+        raise ArgumentError(f"block = {block}; expected at least 1 row")
+    step = block or block_rows(candidates.shape[0], candidates.dtype.itemsize)
+    for start in range(0, queries.shape[0], step):
+        rows = slice(start, min(start + step, queries.shape[0]))
+        yield rows, queries[rows] @ candidates.T
