@@ -30,6 +30,7 @@ INHIBITION, ACTIVATION, PARTIAL, NEITHER = "inhibition", "activation", "partial"
 # back to the action with any type, then to the type with any action, then to UNKNOWN.
 VERBS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("Inhibitor", "*"): ("Inhibits", INHIBITION),
+    ("Inhibitor", "Binding"): ("Inhibits", INHIBITION),
     ("Inhibitor", "Competitive"): ("Competitively inhibits", INHIBITION),
     ("Inhibitor", "Non-competitive"): ("Non-competitively inhibits", INHIBITION),
     ("Inhibitor", "Feedback inhibition"): ("Is a feedback inhibitor that inhibits", INHIBITION),
@@ -37,15 +38,18 @@ VERBS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("Inhibitor", "Potentiation"): ("Modulates", NEITHER),
     ("Antagonist", "*"): ("Is an antagonist that blocks", INHIBITION),
     ("Antagonist", "Antagonist"): ("Is an antagonist that blocks", INHIBITION),
+    ("Antagonist", "Binding"): ("Is an antagonist that blocks", INHIBITION),
     ("Antagonist", "Non-competitive"): ("Is a non-competitive antagonist that blocks", INHIBITION),
     ("Antagonist", "Irreversible inhibition"): ("Is an irreversible antagonist that blocks", INHIBITION),
     ("Antagonist", "Full agonist"): ("Modulates", NEITHER),
     ("Agonist", "*"): ("Is an agonist that activates", ACTIVATION),
     ("Agonist", "Agonist"): ("Is an agonist that activates", ACTIVATION),
+    ("Agonist", "Binding"): ("Is an agonist that activates", ACTIVATION),
     ("Agonist", "Biased agonist"): ("Is a biased agonist that activates", ACTIVATION),
     ("Agonist", "Irreversible agonist"): ("Is an irreversible agonist that activates", ACTIVATION),
     ("Agonist", "Antagonist"): ("Modulates", NEITHER),
     ("Activator", "*"): ("Activates", ACTIVATION),
+    ("Activator", "Binding"): ("Activates", ACTIVATION),
     ("Activator", "Positive"): ("Activates", ACTIVATION),
     ("Activator", "Agonist"): ("Activates", ACTIVATION),
     ("Activator", "Full agonist"): ("Fully activates", ACTIVATION),
@@ -55,9 +59,9 @@ VERBS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("Channel blocker", "Antagonist"): ("Is a channel blocker that blocks", INHIBITION),
     ("Channel blocker", "Inhibition"): ("Is a channel blocker that blocks", INHIBITION),
     ("Channel blocker", "Pore blocker"): ("Is a pore blocker that blocks", INHIBITION),
-    ("Gating inhibitor", "*"): ("Is a gating inhibitor that keeps shut", INHIBITION),
-    ("Gating inhibitor", "Antagonist"): ("Is a gating inhibitor that keeps shut", INHIBITION),
-    ("Gating inhibitor", "Inhibition"): ("Is a gating inhibitor that keeps shut", INHIBITION),
+    ("Gating inhibitor", "*"): ("Is a gating inhibitor that closes", INHIBITION),
+    ("Gating inhibitor", "Antagonist"): ("Is a gating inhibitor that closes", INHIBITION),
+    ("Gating inhibitor", "Inhibition"): ("Is a gating inhibitor that closes", INHIBITION),
     ("Allosteric modulator", "*"): ("Is an allosteric modulator of", NEITHER),
     ("Allosteric modulator", "Positive"): ("Is a positive allosteric modulator that enhances", ACTIVATION),
     ("Allosteric modulator", "Potentiation"): ("Is a positive allosteric modulator that enhances", ACTIVATION),
@@ -92,6 +96,8 @@ _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]+|#[xX][0-9A-Fa-f]+);")
 _ARTICLE = re.compile(
     r"(?:receptor|adrenoceptor|channel|transporter|subunit|exchanger|complex|pump|protein)s?(?: \(|$)"
 )
+_COMMON_WORD = re.compile(r"[A-Z][a-z]{3,}(?=[ /-])")
+_PROPER_NAMES = frozenset({"Bruton", "Janus", "Plasmodium"})
 _CODE = re.compile(r"^(?:[0-9]+(?:\.[0-9-]+)+\.?-?\s+|[0-9][A-Z]\.\s+|[A-Z][0-9]+:\s+|Type [IVX]+ RTKs:\s+)")
 
 
@@ -130,7 +136,7 @@ class Lexicon:
     def entry(self, family: str, target: str) -> Entry:
         """The entry of `target`, its own refinement over its family's words, plain words where neither."""
         known = dict(self.families.get(family, {}))
-        called = str(known.get("naming", "{}")).replace("{}", target)
+        called = str(known.get("naming", "{}")).replace("{}", in_sentence(target))
         for refinement in known.get("targets", ()):
             found = re.search(refinement["match"], target)
             if found:
@@ -141,6 +147,12 @@ class Lexicon:
         effects = {INHIBITION: _effect(known, INHIBITION), ACTIVATION: _effect(known, ACTIVATION)}
         effects[PARTIAL] = str(known["partial"]) if "partial" in known else effects[ACTIVATION]
         return Entry(called, str(known.get("kind", plain_kind(family))), effects)
+
+
+def in_sentence(name: str) -> str:
+    """`name` with a small first letter where it opens with a common word ("Insulin receptor", not "Janus")."""
+    found = _COMMON_WORD.match(name)
+    return name[0].lower() + name[1:] if found and found.group() not in _PROPER_NAMES else name
 
 
 def _effect(known: Mapping[str, Any], direction: str) -> str:
@@ -156,10 +168,10 @@ def plain_kind(family: str) -> str:
     if not name:
         return ""
     if re.search(r"family(?:\b|$)|superfamily", name):
-        return f"a member of the {name}"
+        return f"a member of the {in_sentence(name)}"
     if re.search(r"(?:receptors|channels|transporters|kinases|synthases|phosphatases|proteins)$", name):
-        return f"one of the {name[0].lower() + name[1:] if name[1:2].islower() else name}"
-    return f"of the group {name}"
+        return f"one of the {in_sentence(name)}"
+    return f"of the group {in_sentence(name)}"
 
 
 def verb_phrase(kind: str, action: str) -> tuple[str, str]:
