@@ -91,10 +91,10 @@ VERBS: Mapping[tuple[str, str], tuple[str, str]] = {
 }
 UNKNOWN = ("Acts on", NEITHER)
 
-_TAG = re.compile(r"</?(?:i|b|em|strong|sub|sup|small|span|p|br)\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:i|b|em|strong|sub|sup|small|span|p|br)(?:\s+[\w-]+=[^<>]*)?\s*/?>", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]+|#[xX][0-9A-Fa-f]+);")
 _ARTICLE = re.compile(
-    r"(?:receptor|adrenoceptor|channel|transporter|subunit|exchanger|complex|pump|protein)s?(?: \(|$)"
+    r"^[^,]*(?:receptor|adrenoceptor|channel|transporter|subunit|exchanger|complex|pump|protein)s?(?: \(|$)"
 )
 _COMMON_WORD = re.compile(r"[A-Z][a-z]{3,}(?=[ /-])")
 _PROPER_NAMES = frozenset({"Bruton", "Janus", "Plasmodium"})
@@ -156,7 +156,7 @@ def in_sentence(name: str) -> str:
 
 
 def _effect(known: Mapping[str, Any], direction: str) -> str:
-    """"a beta blocker that slows the heart" of the class noun and the effect, or either, or nothing."""
+    """ "a beta blocker that slows the heart" of the class noun and the effect, or either, or nothing."""
     noun = str(known.get({INHIBITION: "inhibitor", ACTIVATION: "activator"}[direction], ""))
     effect = str(known.get(direction, ""))
     return f"{noun} that {effect}" if noun and effect else noun or effect
@@ -199,9 +199,7 @@ def read_table(path: Path) -> pl.DataFrame:
     frame = pl.read_csv(path, separator="\t", infer_schema=False).fill_null("")
     keep = {"smiles", "inchikey", "ligand_id"}
     return frame.with_columns(
-        pl.col(name).map_elements(clean_name, return_dtype=pl.String)
-        for name in frame.columns
-        if name not in keep
+        pl.col(name).map_elements(clean_name, return_dtype=pl.String) for name in frame.columns if name not in keep
     )
 
 
@@ -270,9 +268,7 @@ SCHEMA: Mapping[str, pl.DataType] = {
 
 def write(frame: pl.DataFrame, path: Path) -> None:
     """Write `frame` as one zstd row group without statistics, the smallest form of it."""
-    frame.write_parquet(
-        path, compression="zstd", compression_level=19, statistics=False, row_group_size=1 << 20
-    )
+    frame.write_parquet(path, compression="zstd", compression_level=19, statistics=False, row_group_size=1 << 20)
 
 
 def main() -> None:
