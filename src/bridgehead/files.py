@@ -29,7 +29,9 @@ def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
-        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as file:
+        # Opened again by name: a file made from the handle would call itself by the handle's number.
+        os.close(handle)
+        with open(name, mode, encoding=None if "b" in mode else "utf-8") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -69,6 +71,9 @@ def atomic_path(path: str | Path, write: Callable[[str], object]) -> None:
     """
     with atomic_file(path) as file:
         write(file.name)
+        # The library may have put a new file under the name; that one is to be synced.
+        with open(file.name, "rb+") as written:
+            os.fsync(written.fileno())
 
 
 def write_text(path: str | Path, text: str) -> None:

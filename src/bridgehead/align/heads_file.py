@@ -1,0 +1,37 @@
+"""Reading the file of trained heads: the one place that knows its header, shared by torch and by numpy.
+
+No torch here (unless tensors of torch are asked for). This module is not about writing (`model`) or arithmetic.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from safetensors import SafetensorError, safe_open
+
+from bridgehead.align.architecture import FORMAT, VERSION, HeadsConfig
+from bridgehead.errors import FormatVersionError, InputFileNotFoundError, RunStateError
+
+
+def read_heads_file(path: str | Path, framework: Literal["numpy", "pt"]) -> tuple[HeadsConfig, dict[str, Any]]:
+    """Return the architecture and the stored arrays (or tensors) of a file that `save_heads` wrote.
+
+    Raises `InputFileNotFoundError`, `FormatVersionError` (another kind or version of file) and `RunStateError` (not a
+    safetensors file, or a damaged one).
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise InputFileNotFoundError(f"{source} does not exist; expected the file of trained heads (heads.safetensors)")
+    try:
+        with safe_open(str(source), framework=framework) as file:
+            header = file.metadata() or {}
+            found = (header.get("format"), header.get("version"))
+            if found != (FORMAT, VERSION):
+                raise FormatVersionError(
+                    f"{source} has format {found[0]!r} version {found[1]!r}; this release reads {FORMAT!r} version "
+                    f"{VERSION!r}: use the release that wrote it, or train again"
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        return HeadsConfig.from_dict(json.loads(header["config"])), tensors
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise RunStateError(f"{source} is damaged ({error}); train again or restore the file") from error

@@ -1,0 +1,127 @@
+"""The numpy twin of trained heads: the same projection without torch, for search and for small machines.
+
+It repeats the arithmetic of `heads.Head` in evaluation mode and agrees with it to 1e-5. No torch is imported. This
+module is not about training.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import erf
+
+from bridgehead.align.architecture import HeadConfig, HeadsConfig
+from bridgehead.align.heads_file import read_heads_file
+from bridgehead.errors import ArgumentError, RunStateError, ShapeError
+from bridgehead.vectors import FloatArray, check_rows, unit_rows
+
+_LAYER_NORM_EPSILON = 1e-5  # torch's default, which the heads are trained with
+
+
+@dataclass(frozen=True, eq=False)
+class NumpyHeads:
+    """Trained heads as arrays: `config` and the named weights as the file holds them."""
+
+    config: HeadsConfig
+    weights: dict[str, Any]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "NumpyHeads":
+        """Read a file that `save_heads` wrote. Errors as `load_heads`."""
+        config, weights = read_heads_file(path, "numpy")
+        missing = [name for name in _expected(config) if name not in weights]
+        if missing:
+            raise RunStateError(f"{path} lacks the weights {', '.join(missing)}; train again or restore the file")
+        return cls(config, weights)
+
+    @property
+    def embed_dim(self) -> int:
+        """Dimensions of the shared space."""
+        return self.config.a.embed_dim
+
+    def project_a(self, rows: Any, block: int = 4096) -> FloatArray:
+        """Return unit rows (n, embed_dim) float32 for dense (n, d) or CSR rows of side a, `block` rows at a time.
+
+        A row that the head maps to zero stays zero. Raises `ShapeError` (width), `NonFiniteRowsError`, and
+        `ArgumentError` for a block under 1.
+        """
+        return self._project("a", self.config.a, rows, block)
+
+    def project_b(self, rows: Any, block: int = 4096) -> FloatArray:
+        """As `project_a`, for side b."""
+        return self._project("b", self.config.b, rows, block)
+
+    def _project(self, side: str, config: HeadConfig, rows: Any, block: int) -> FloatArray:
+        rows = check_rows(rows, f"rows of {side}")
+        if rows.shape[1] != config.input_dim:
+            raise ShapeError(f"rows of {side} have {rows.shape[1]} columns; this head reads {config.input_dim}")
+        if block < 1:
+            raise ArgumentError(f"block = {block}; expected at least 1 row")
+        if config.sparse != hasattr(rows, "indptr"):
+            kind = "CSR" if config.sparse else "dense"
+            raise ShapeError(f"this head of side {side} reads {kind} rows, and the other kind came")
+
+        def weight(name: str) -> FloatArray:
+            return np.asarray(self.weights[f"head_{side}.{name}"])
+
+        out = np.empty((rows.shape[0], config.embed_dim), dtype=np.float32)
+        for start in range(0, rows.shape[0], block):
+            out[start : start + block] = unit_rows(_forward(config, weight, rows[start : start + block]))
+        return out
+
+
+def _forward(config: HeadConfig, weight: Callable[[str], FloatArray], rows: Any) -> FloatArray:
+    first = _first_sparse(config, weight, rows) if config.sparse else _first_dense(config, weight, rows)
+    hidden = first
+    for number in range(len(config.hidden)):
+        hidden = _gelu(hidden) if config.activation == "gelu" else np.maximum(hidden, 0)
+        if config.norm:
+            hidden = _layer_norm(hidden, weight(f"norms.{number}.weight"), weight(f"norms.{number}.bias"))
+        hidden = hidden @ weight(f"rest.{number}.weight").T + weight(f"rest.{number}.bias")
+    return hidden + first if config.residual else hidden
+
+
+def _first_dense(config: HeadConfig, weight: Callable[[str], FloatArray], rows: FloatArray) -> FloatArray:
+    rows = np.asarray(rows, dtype=np.float32)
+    if config.input_norm == "unit":
+        rows = unit_rows(rows)
+    elif config.input_norm == "standard":
+        rows = (rows - weight("mean")) * weight("inverse_std")
+    return rows @ weight("first.weight").T + weight("first.bias")
+
+
+def _first_sparse(config: HeadConfig, weight: Callable[[str], FloatArray], rows: Any) -> FloatArray:
+    rows = rows.astype(np.float32)
+    if config.input_norm == "unit":
+        norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1))
+        rows.data /= np.repeat(np.where(norms > 0, norms, 1), np.diff(rows.indptr))
+    # Only the columns that occur are raised to float32, so a query touches a few hundred rows of the table.
+    columns, position = np.unique(rows.indices, return_inverse=True)
+    table = weight("first.weight")[columns].astype(np.float32)
+    compact = type(rows)((rows.data, position, rows.indptr), shape=(rows.shape[0], len(columns)))
+    return np.asarray(compact @ table + weight("first_bias"))
+
+
+def _gelu(x: FloatArray) -> FloatArray:
+    """x Phi(x), exact as torch's default."""
+    return np.asarray(0.5 * x * (1 + erf(x * np.float32(0.7071067811865476))), dtype=np.float32)
+
+
+def _layer_norm(x: FloatArray, gain: FloatArray, bias: FloatArray) -> FloatArray:
+    centred = x - x.mean(axis=1, keepdims=True)
+    variance = (centred * centred).mean(axis=1, keepdims=True)
+    return np.asarray(centred / np.sqrt(variance + np.float32(_LAYER_NORM_EPSILON)) * gain + bias)
+
+
+def _expected(config: HeadsConfig) -> list[str]:
+    names = []
+    for side, head in (("a", config.a), ("b", config.b)):
+        own = ["first.weight", "first_bias" if head.sparse else "first.bias"]
+        own += ["mean", "inverse_std"] if head.input_norm == "standard" else []
+        for number in range(len(head.hidden)):
+            parts = ("rest", "norms") if head.norm else ("rest",)
+            own += [f"{part}.{number}.{kind}" for part in parts for kind in ("weight", "bias")]
+        names += [f"head_{side}.{name}" for name in own]
+    return names
