@@ -1,0 +1,26 @@
+"""Vectors in FAISS beside items in SQLite: built in one go, opened for reading only.
+
+Owns the files of an index and what is found in them by row, id, name, key or words. It sees rows, never a model; how a
+query becomes a row is in `search`.
+"""
+
+from bridgehead.index.build import IndexFacts, build_index
+from bridgehead.index.open import Index, SideFacts, open_index
+from bridgehead.index.side import Canaries, IndexSide
+from bridgehead.index.store import Item, WordHit
+from bridgehead.index.tuning import VectorFacts
+from bridgehead.index.vectors import Ranked
+
+__all__ = [
+    "Canaries",
+    "Index",
+    "IndexFacts",
+    "IndexSide",
+    "Item",
+    "Ranked",
+    "SideFacts",
+    "VectorFacts",
+    "WordHit",
+    "build_index",
+    "open_index",
+]

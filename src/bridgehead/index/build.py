@@ -1,0 +1,164 @@
+"""Writing an index: vectors, items and a manifest that ties them to the model that made the rows.
+
+The files of a build lie in a folder of their own, `build-*`; the manifest `index.json`, written last and atomically,
+names that folder. So a build that is killed at any instant leaves the index as it was, and a reader sees the old index
+or the new one. What a build needs of a model is its fingerprint and its rows; it never sees the model.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.files import (
+    atomic_path,
+    folder_lock,
+    hash_file,
+    hash_json,
+    hash_texts,
+    sync_folder,
+    write_json,
+    write_npy,
+)
+from bridgehead.index.canaries import save_canaries
+from bridgehead.index.layout import (
+    CANARY_FILE,
+    INDEX_FORMAT,
+    INDEX_VERSION,
+    MANIFEST,
+    ROW_FILE,
+    STORE_FILE,
+    VECTOR_FILE,
+    read_manifest,
+    row_sample_hash,
+)
+from bridgehead.index.side import Canaries, IndexSide
+from bridgehead.index.store import write_store
+from bridgehead.index.tuning import VectorFacts, make_vectors
+from bridgehead.index.vectors import FLAT_BELOW, faiss_library
+from bridgehead.vectors import FloatArray
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class IndexFacts:
+    """What was built: the index's own `fingerprint`, and for each side its shown name and `VectorFacts`."""
+
+    fingerprint: str
+    names: Mapping[str, str]
+    vectors: Mapping[str, VectorFacts]
+
+    def lines(self) -> list[str]:
+        """Return one line a side to print: rows, method, nprobe and the recall that was measured."""
+        return [facts.line(self.names[side]) for side, facts in self.vectors.items()]
+
+
+def build_index(
+    folder: str | Path,
+    sides: Mapping[str, IndexSide],
+    fingerprint: str,
+    sample_queries: Mapping[str, FloatArray] | None = None,
+    recall_floor: float = 0.98,
+    progress: Progress | None = None,
+    *,
+    canaries: Mapping[str, Canaries] | None = None,
+    flat_below: int = FLAT_BELOW,
+) -> IndexFacts:
+    """Build the index of `sides` ("a", "b" or one of them) under `folder`, in the place of one that is there.
+
+    `fingerprint`: of the encoders and heads that made the rows; opening compares it. `sample_queries`: for each side
+    (m, d) rows of the other modality, with which `nprobe` of an IVF index is chosen so that recall@10 against exact
+    search is at least `recall_floor`. `progress` is called with a line for each stage. `canaries`: for each side what
+    is encoded again on opening. Sides with `flat_below` rows or more get an IVF index.
+
+    Raises `ArgumentError` (sides, or a floor out of reach), `ShapeError`, `DuplicateIdError`, `NonFiniteRowsError`, and
+    `RunBusyError` when another process builds there. A side of no rows is fine.
+    """
+    say = progress or (lambda line: None)
+    if not sides or set(sides) - {"a", "b"}:
+        raise ArgumentError(f"sides {sorted(sides)}; expected 'a', 'b' or both")
+    if not 0 <= recall_floor <= 1:
+        raise ArgumentError(f"recall_floor = {recall_floor}; expected a share in [0, 1]")
+    rows = {side: sides[side].checked_rows(side).astype(np.float16) for side in sides}
+    widths = {side: stored.shape[1] for side, stored in rows.items()}
+    if len(set(widths.values())) > 1:
+        raise ShapeError(f"rows have {widths} columns; both sides must live in one space")
+    target = Path(folder)
+    with folder_lock(target):
+        part = Path(tempfile.mkdtemp(prefix="build-", dir=target))
+        try:
+            # mkdtemp makes folders for the owner alone; who may read the index may read its files.
+            os.chmod(part, target.stat().st_mode & 0o777)
+            facts = _write_vectors(part, sides, rows, sample_queries or {}, (recall_floor, flat_below), say)
+            manifest = _write_rest(part, sides, rows, facts, fingerprint, canaries or {}, say)
+            write_json(target / MANIFEST, {"folder": part.name, **manifest}, INDEX_FORMAT, INDEX_VERSION)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        _remove_others(target, part.name)
+    return IndexFacts(str(manifest["fingerprint"]), {side: sides[side].name for side in sides}, facts)
+
+
+def _write_vectors(
+    part: Path,
+    sides: Mapping[str, IndexSide],
+    rows: Mapping[str, npt.NDArray[np.float16]],
+    samples: Mapping[str, FloatArray],
+    limits: tuple[float, int],
+    say: Progress,
+) -> dict[str, VectorFacts]:
+    faiss = faiss_library()
+    facts = {}
+    for side, stored in rows.items():
+        say(f"indexing {len(stored):,} rows of {sides[side].name}")
+        found, facts[side] = make_vectors(stored, samples.get(side), *limits)
+        say(facts[side].line(sides[side].name))
+        write_npy(part / ROW_FILE.format(side=side), stored)
+        atomic_path(part / VECTOR_FILE.format(side=side), partial(faiss.write_index, found))
+    return facts
+
+
+def _write_rest(
+    part: Path,
+    sides: Mapping[str, IndexSide],
+    rows: Mapping[str, npt.NDArray[np.float16]],
+    facts: Mapping[str, VectorFacts],
+    fingerprint: str,
+    canaries: Mapping[str, Canaries],
+    say: Progress,
+) -> dict[str, Any]:
+    described = {
+        side: {
+            "name": content.name,
+            "kind": content.kind,
+            "vectors": asdict(facts[side]),
+            "items": hash_texts(text for pair in zip(content.ids, content.items, strict=True) for text in pair),
+            "row_sample": row_sample_hash(rows[side]),
+        }
+        for side, content in sides.items()
+    }
+    own = hash_json({"model": fingerprint, "sides": described})
+    say(f"writing {sum(map(len, rows.values())):,} items, their names and words")
+    write_store(part / STORE_FILE, sides, own)
+    for side, kept in canaries.items():
+        save_canaries(part / CANARY_FILE.format(side=side), kept)
+    files = {path.name: {"size": path.stat().st_size, "sha256": hash_file(path)} for path in sorted(part.iterdir())}
+    sync_folder(part)
+    return {"model": fingerprint, "fingerprint": own, "sides": described, "files": files}
+
+
+def _remove_others(target: Path, kept: str) -> None:
+    """Remove the folders of earlier builds, those that were killed included; open readers keep their files."""
+    assert read_manifest(target)["folder"] == kept
+    for path in target.glob("build-*"):
+        if path.name != kept:
+            shutil.rmtree(path, ignore_errors=True)
