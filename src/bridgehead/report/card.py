@@ -1,0 +1,120 @@
+"""The model card: a Markdown file with the YAML head that model hubs read.
+
+Not about figures: those are in the report. Every text of a user is escaped, so that it cannot become markup or a
+field of the head.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridgehead.files import write_text
+from bridgehead.report import wording
+from bridgehead.report.content import Direction, Field, Measure, QuerySet, Source
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
+
+
+@dataclass(frozen=True)
+class CardContent:
+    """All that a model card says. `licence` is an SPDX expression; `limits` are sentences, one an item.
+
+    `aligned` are the facts of what was aligned, as in the report; `query_sets` the measurements, all queries first.
+    `refit` says whether the weights beside the card were trained again on all pairs.
+    """
+
+    title: str
+    summary: str
+    names: tuple[str, str]
+    licence: str
+    aligned: Sequence[Field]
+    query_sets: Sequence[QuerySet] = ()
+    uses: Sequence[str] = ()
+    limits: Sequence[str] = ()
+    sources: Sequence[Source] = ()
+    refit: bool = False
+
+
+def write_card(path: str | Path, content: CardContent) -> None:
+    """Write `content` as Markdown, atomically."""
+    write_text(path, render_card(content))
+
+
+def render_card(content: CardContent) -> str:
+    """Return the Markdown text of the card."""
+    parts = [_head(content), f"# {plain(content.title)}", plain(content.summary)]
+    parts += ["## What was aligned", _bullets([f"{plain(name)}: {plain(value)}" for name, value in content.aligned])]
+    if content.query_sets:
+        parts += ["## How well it retrieves", _measured_on(content)]
+        parts += [_query_set(queries) for queries in content.query_sets]
+    for heading, sentences in (("## Meant for", content.uses), ("## Limits", content.limits)):
+        if sentences:
+            parts += [heading, _bullets([plain(sentence) for sentence in sentences])]
+    if content.sources:
+        parts += ["## Sources and licences", _bullets([_source(source) for source in content.sources])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def plain(text: str) -> str:
+    """Return `text` so that Markdown shows it as it is: one line, every character that could be markup escaped."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _head(content: CardContent) -> str:
+    # JSON strings are YAML strings, whatever is in them.
+    fields = {
+        "license": "other",
+        "license_name": content.licence,
+        "library_name": "bridgehead",
+        "tags": ["contrastive-learning", "cross-modal-retrieval", *content.names],
+    }
+    return "\n".join(["---", *(f"{name}: {json.dumps(value)}" for name, value in fields.items()), "---"])
+
+
+def _measured_on(content: CardContent) -> str:
+    text = "Shares are in [0, 1], intervals are 95 %, chance is what random order of the same pool gives."
+    if content.refit:
+        text += (
+            " **Measured before refit:** on pairs held out from training. The weights beside this card were then "
+            "trained again on all pairs with the same settings, and no figure is computed with them on those pairs."
+        )
+    return text
+
+
+def _query_set(queries: QuerySet) -> str:
+    parts = [f"### {plain(queries.title)}", plain(queries.note)]
+    parts += [_direction(direction) for direction in queries.directions]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _direction(direction: Direction) -> str:
+    title = (
+        f"{plain(direction.query)} to {plain(direction.candidate)}: {wording.count(direction.n_queries)} queries "
+        f"among {wording.count(direction.n_candidates)} candidates"
+    )
+    if not direction.n_queries:
+        return title
+    rows = ["| measure | value | 95 % interval | chance | untrained baseline |", "|---|---|---|---|---|"]
+    rows += [_row(name, measure, direction.baseline.get(name)) for name, measure in direction.measures.items()]
+    return title + "\n\n" + "\n".join(rows)
+
+
+def _row(name: str, measure: Measure, baseline: Measure | None) -> str:
+    cells = [
+        wording.measure_label(name),
+        wording.number(measure.value, name),
+        wording.interval(measure, name),
+        wording.number(measure.chance, name),
+        wording.number(baseline.value if baseline else None, name),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _source(source: Source) -> str:
+    return f"{plain(source.name)} ({plain(source.licence)}). {plain(source.attribution)}".rstrip()
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

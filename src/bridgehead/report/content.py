@@ -1,0 +1,240 @@
+"""What a report and a model card say, as plain data: numbers, texts and arrays that a run fills in.
+
+All texts are taken as they are and escaped by whoever writes them out. This module is not about how anything looks
+(`html`, `card`, `figures`) or how it was measured (`evaluate`, `audits`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate import DirectionReport
+from bridgehead.vectors import FloatArray, IntArray
+
+Verdict = Literal["pass", "warn", "fail"]
+Field = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure: its value, its 95 % interval (`low`, `high`), and what chance would give; None where unknown."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How well `n_queries` items of the side `query` found their partners among `n_candidates` of `candidate`.
+
+    `measures` and `baseline` map a name ("recall@10", "mrr", "median_rank") to a figure, in the order of showing;
+    `baseline` is the untrained nearest-neighbour scorer on the same queries and pool, empty when not measured.
+    `ranks` (n_queries,) are expected ranks of the best true candidate, from 1, and `n_true` (n_queries,) how many
+    true candidates each query has; both may be empty.
+    """
+
+    query: str
+    candidate: str
+    n_queries: int
+    n_candidates: int
+    measures: Mapping[str, Measure]
+    baseline: Mapping[str, Measure] = field(default_factory=dict)
+    ranks: Sequence[float] | FloatArray = ()
+    n_true: Sequence[int] | IntArray = ()
+    n_without_truth: int = 0
+    n_ties: int = 0
+
+
+@dataclass(frozen=True)
+class QuerySet:
+    """The same measurement over one set of queries ("all queries", "text unseen in training"), both directions."""
+
+    title: str
+    directions: Sequence[Direction]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What training logged for each epoch: equally long sequences; empty ones are left out of the figures.
+
+    `logit_scale` is s = 1 / temperature; `best_epoch` is the epoch whose weights were kept.
+    """
+
+    epoch: Sequence[int] = ()
+    loss: Sequence[float] = ()
+    valid_mrr: Sequence[float] = ()
+    logit_scale: Sequence[float] = ()
+    best_epoch: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "valid_mrr", "logit_scale"):
+            found = len(getattr(self, name))
+            if found not in (0, len(self.epoch)):
+                raise ShapeError(f"{name} has {found} values; expected one for each of the {len(self.epoch)} epochs")
+
+
+@dataclass(frozen=True)
+class ShuffledControl:
+    """The same training on links whose partners were exchanged: `runs` values of `metric` beside the real one.
+
+    `chance_high` is the upper end of the 95 % interval around chance: an honest pipeline keeps the mean under it.
+    """
+
+    metric: str
+    observed: float
+    runs: Sequence[float]
+    chance: float
+    chance_high: float
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """Scores (n, n) of n test pairs: row i is item i of side a, column j is item j of side b, pairs on the diagonal.
+
+    `linked` (n, n) marks every true match, off the diagonal too. Raises `ShapeError` when the arrays are not square
+    and of one size.
+    """
+
+    scores: FloatArray
+    linked: Any = None
+
+    def __post_init__(self) -> None:
+        shape = self.scores.shape
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ShapeError(f"scores have shape {shape}; expected (n, n), the pairs on the diagonal")
+        if self.linked is not None and self.linked.shape != shape:
+            raise ShapeError(f"linked has shape {self.linked.shape}; expected that of the scores, {shape}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a list that may be long: the first ones are shown, with how many there are (`total`, None: these)."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ShapeError(
+                    f"row {number} of the table {self.title!r} has {len(row)} cells; expected {len(self.columns)}"
+                )
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """What was in the file: counts, and lists of what was left out or looks odd, each with its reason."""
+
+    counts: Sequence[Field] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ExampleHit:
+    """One answer to an example query. `picture` is an SVG document, shown as an image: nothing in it can run."""
+
+    rank: int
+    name: str
+    score: float
+    text: str = ""
+    expected: bool = False
+    picture: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one set of heads answered, and at which rank of how many candidates the expected item came."""
+
+    heads: Literal["evaluated", "refit"]
+    hits: Sequence[ExampleHit]
+    expected_rank: int | None = None
+    n_candidates: int | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query with the item that a user would expect (empty: none), answered by evaluated and by refit heads."""
+
+    query: str
+    read_as: str
+    expected: str = ""
+    answers: Sequence[Answer] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where data or weights come from, under which licence, and the sentence of attribution that it asks for."""
+
+    name: str
+    licence: str
+    attribution: str = ""
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """All that a report shows. The first of `query_sets` is the headline: all queries. Empty parts are left out.
+
+    `aligned` are the facts of what was aligned (sides, counts, split, encoders, fingerprints); `headline` names the
+    measures shown large. Raises `ArgumentError` when there is no query set.
+    """
+
+    title: str
+    names: tuple[str, str]
+    aligned: Sequence[Field]
+    query_sets: Sequence[QuerySet]
+    headline: Sequence[str] = ("recall@10", "mrr")
+    summary: str = ""
+    baseline: str = ""
+    curves: Curves = field(default_factory=Curves)
+    shuffled: ShuffledControl | None = None
+    heatmap: Heatmap | None = None
+    data: DataCheck = field(default_factory=DataCheck)
+    examples: Sequence[Example] = ()
+    sources: Sequence[Source] = ()
+    refit: bool = False
+    made: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.query_sets or not self.query_sets[0].directions:
+            raise ArgumentError("a report needs at least one set of queries with a direction; evaluate the run first")
+
+
+def direction_of(
+    report: DirectionReport, query: str, candidate: str, baseline: DirectionReport | None = None
+) -> Direction:
+    """Return what is shown of one direction of a retrieval report, `query` and `candidate` being the shown names.
+
+    `baseline` is the same direction of the untrained baseline's report. recall_all@k and ndcg@k are left to the file
+    of metrics: a table that says everything is read by nobody.
+    """
+    return Direction(
+        query=query,
+        candidate=candidate,
+        n_queries=report.n_queries,
+        n_candidates=report.n_candidates,
+        measures=_measures(report),
+        baseline={} if baseline is None else _measures(baseline),
+        ranks=report.ranks,
+        n_true=report.n_true,
+        n_without_truth=report.n_without_truth,
+        n_ties=report.n_ties,
+    )
+
+
+def _measures(report: DirectionReport) -> dict[str, Measure]:
+    measures = {}
+    for name, value in report.values.items():
+        if not name.startswith(("recall_all@", "ndcg@")):
+            low, high = report.interval.get(name, (None, None))
+            measures[name] = Measure(value, low, high, report.chance.get(name))
+    return measures
