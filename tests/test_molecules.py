@@ -1,0 +1,174 @@
+"""Structures: parsing within limits, and the levels of identity."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bridgehead.errors import StructureError
+from bridgehead.molecules import canonical_smiles, identify, identify_all, is_inchikey, parse, reads_as_smiles
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+ASPIRIN_KEY = "BSYNRYMUTXBXSQ-UHFFFAOYSA-N"
+QUININE = "COc1ccc2nccc([C@@H](O)[C@@H]3C[C@@H]4CC[N@]3C[C@@H]4C=C)c2c1"
+QUINIDINE = "COc1ccc2nccc([C@H](O)[C@H]3C[C@@H]4CC[N@]3C[C@@H]4C=C)c2c1"
+CISPLATIN = ["[NH3][Pt](Cl)(Cl)[NH3]", "N.N.Cl[Pt]Cl", "[NH3+][Pt-2](Cl)(Cl)[NH3+]", "N->[Pt](Cl)(Cl)<-N"]
+
+
+def test_the_same_molecule_in_other_smiles_is_the_same_exactly() -> None:
+    written = [ASPIRIN, "O=C(C)Oc1ccccc1C(O)=O", "OC(=O)C1=CC=CC=C1OC(C)=O", " " + ASPIRIN + "\n"]
+    assert {identify(smiles).exact for smiles in written} == {ASPIRIN_KEY}
+    assert len({canonical_smiles(smiles) for smiles in written}) == 1
+
+
+@pytest.mark.parametrize(
+    "salt",
+    [
+        "CC(=O)Oc1ccccc1C(=O)[O-].[Na+]",
+        "CC(=O)Oc1ccccc1C(=O)O[Na]",
+        "CC(=O)Oc1ccccc1C(=O)O.NCCCCC(N)C(=O)O",
+        "CC(=O)Oc1ccccc1C(=O)[O-].[NH3+]CCCC[C@H](N)C(=O)O",
+        "CC(=O)Oc1ccccc1C(=O)O.CNC[C@H](O)[C@@H](O)[C@H](O)[C@H](O)CO",
+        "CC(=O)Oc1ccccc1C(=O)O.NC(CO)(CO)CO",
+        "CC(=O)Oc1ccccc1C(=O)[O-].CC(=O)Oc1ccccc1C(=O)[O-].[Ca+2].NC(N)=O",
+        "CC(=O)Oc1ccccc1C(=O)O.CCO.O",
+    ],
+)
+def test_aspirin_and_its_salts_and_solvates_are_one_parent_and_different_exactly(salt: str) -> None:
+    found = identify(salt)
+    assert (found.parent, found.skeleton) == (ASPIRIN_KEY, "BSYNRYMUTXBXSQ")
+    assert found.components == ("BSYNRYMUTXBXSQ",) and not found.mixture
+    assert found.exact != ASPIRIN_KEY
+
+
+@pytest.mark.parametrize(
+    "salt, alone",
+    [
+        ("O=C([O-])c1ccccc1.[Na+]", "O=C(O)c1ccccc1"),
+        ("[Na]OC(=O)c1ccccc1", "O=C(O)c1ccccc1"),
+        ("CC(=O)[O-].[K+]", "CC(=O)O"),
+        ("NCCCCC(N)C(=O)O.CC(=O)O", "NCCCCC(N)C(=O)O"),
+        ("C1CNCCN1.OC(=O)CC(O)(C(=O)O)CC(=O)O", "C1CNCCN1"),
+        ("CN1CCC[C@H]1c1cccnc1.OC(=O)c1ccccc1O", "CN1CCC[C@H]1c1cccnc1"),
+        ("CCO.Cl", "CCO"),
+        ("C[N+](C)(C)CCOC(C)=O.[Cl-]", "C[N+](C)(C)CCOC(C)=O"),
+    ],
+)
+def test_what_is_left_of_a_salt_is_never_nothing(salt: str, alone: str) -> None:
+    assert identify(salt).parent == identify(alone).parent
+
+
+@pytest.mark.parametrize("alone", ["NCCCCC(N)C(=O)O", "CS(C)=O", "OC(=O)c1ccccc1", "O", "[Na+].[Cl-]", "[2H]O[2H]"])
+def test_a_counter_ion_or_solvent_alone_is_itself(alone: str) -> None:
+    found = identify(alone)
+    assert found.parent == found.exact and not found.mixture
+
+
+def test_a_mixture_is_flagged_and_belongs_to_the_skeleton_of_each_component() -> None:
+    caffeine = "Cn1cnc2c1c(=O)n(C)c(=O)n2C"
+    found = identify(f"{ASPIRIN}.{caffeine}.Cl")
+    assert found.mixture
+    assert set(found.components) == {identify(ASPIRIN).skeleton, identify(caffeine).skeleton}
+    assert identify(f"{caffeine}.{ASPIRIN}").skeleton == found.skeleton
+
+
+def test_a_base_with_a_partner_that_is_no_acid_is_a_mixture() -> None:
+    assert identify("NCCCCC(N)C(=O)O.CCCCCCCCCCCCCCCC").mixture
+
+
+def test_quinine_and_quinidine_share_the_skeleton_only() -> None:
+    quinine, quinidine = identify(QUININE), identify(QUINIDINE)
+    assert quinine.skeleton == quinidine.skeleton
+    assert quinine.exact != quinidine.exact and quinine.parent != quinidine.parent
+
+
+@pytest.mark.parametrize("smiles", CISPLATIN)
+def test_cisplatin_in_every_notation_has_one_skeleton(smiles: str) -> None:
+    found = identify(smiles)
+    assert found.skeleton == "LXZZYRPGZAFOLE"
+    assert found.fallback == found.exact.startswith("smiles-")
+
+
+@pytest.mark.parametrize("smiles", ["*CC*", "[*]c1ccccc1", "N->[Pt](Cl)(Cl)<-N"])
+def test_without_an_inchikey_the_canonical_smiles_is_the_identity(smiles: str) -> None:
+    found = identify(smiles)
+    assert found.fallback and found.exact.startswith("smiles-") and not is_inchikey(found.exact)
+    assert identify(canonical_smiles(smiles)).exact == found.exact
+
+
+def test_two_molecules_without_an_inchikey_are_not_merged() -> None:
+    assert identify("*CC*").skeleton != identify("*CCC*").skeleton
+
+
+@pytest.mark.parametrize(
+    "smiles, reason",
+    [
+        ("C1CC", "unclosed ring"),
+        ("CX", "syntax error"),
+        ("c1cccc1", "kekulize"),
+        ("C(C)(C)(C)(C)C", "valence for atom # 0 C, 5"),
+        ("", "expected a SMILES"),
+        ("  \t", "expected a SMILES"),
+        ("CCO ethanol", "white space"),
+        ("CC\0O", "white space"),
+        ("阿司匹林", "not a valid SMILES"),
+        ("C" * 10_001, "10,001 characters; at most 10,000"),
+        ("C" * 1_001, "1,001 atoms; at most 1,000"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(smiles: str, reason: str) -> None:
+    with pytest.raises(StructureError, match=reason):
+        parse(smiles)
+
+
+def test_one_bad_structure_shifts_no_other() -> None:
+    smiles = ["C" * (n + 1) for n in range(10)]
+    smiles[5] = "C1CC"
+    identities, failures = identify_all(smiles, processes=1)
+    assert [i for i, found in enumerate(identities) if found is None] == [5]
+    assert [position for position, _ in failures] == [5] and "unclosed ring" in failures[0][1]
+    assert [f.formula for f in identities if f][5] == "C7H16"
+
+
+def test_worker_processes_give_what_one_process_gives() -> None:
+    smiles = [ASPIRIN, "C1CC", *("C" * (1 + n % 30) for n in range(1200))]
+    calls: list[tuple[int, int]] = []
+    alone = identify_all(smiles, processes=1)
+    assert identify_all(smiles, processes=2, progress=lambda done, total: calls.append((done, total))) == alone
+    assert calls[-1] == (len(smiles), len(smiles))
+    assert identify_all([]) == ([], [])
+
+
+def test_a_script_without_a_main_guard_can_use_worker_processes(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import threading, bridgehead.molecules as m\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "print(len(m.identify_all(['CCO'] * 1100, processes=2)[0]))\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("1100", "")
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    for smiles in ["*CC*", "C1CC", "c1cccc1", "CC(=O)[O-].[Na+]", "C(Br)(F)Cl", *CISPLATIN]:
+        identify_all([smiles])
+        reads_as_smiles(smiles)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("text", ["C=O", "c1ccccc1", "[Na+]", "CC(C)O", "CCCCC", "N#N", ASPIRIN, " CC=C "])
+def test_structures_are_read_as_smiles(text: str) -> None:
+    assert reads_as_smiles(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["CO", "NO", "CCO", "COX-2", "aspirin", "5-HT1A", "", "NOT", "C=O and CO", "*", "C1CC"]
+)
+def test_words_are_not_read_as_smiles(text: str) -> None:
+    assert not reads_as_smiles(text)
+
+
+def test_an_inchikey_is_known_by_its_form() -> None:
+    assert is_inchikey(ASPIRIN_KEY) and is_inchikey(f" {ASPIRIN_KEY}\n")
+    assert not is_inchikey("BSYNRYMUTXBXSQ") and not is_inchikey("aspirin")
