@@ -1,0 +1,23 @@
+"""Training the heads: config, batches of links, the loop with validation and early stop, resume, and `Aligner`.
+
+The names are loaded when they are first used, so that `TrainConfig` can be read without torch. This folder is not about
+the heads themselves (`align`) or about run folders and stages (`runs`).
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "Aligner": "aligner",
+    "FitResult": "loop",
+    "TrainConfig": "config",
+    "fit_heads": "loop",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

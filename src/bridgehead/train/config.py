@@ -1,0 +1,115 @@
+"""The settings of one training, checked and explained; no torch here.
+
+This module is not about data or encoders, whose settings stand in a run's config.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bridgehead.align.architecture import HeadConfig, HeadsConfig
+from bridgehead.errors import ConfigError
+from bridgehead.files import hash_json
+
+
+class TrainConfig(BaseModel):
+    """Settings of `fit_heads`; frozen, and unknown keys are refused.
+
+    Make one from untrusted values with `TrainConfig.of(...)`, which raises `ConfigError` with one line per fault.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    embed_dim: int = Field(256, ge=1, le=65_536, description="Dimensions of the shared space.")
+    hidden: tuple[int, ...] = Field((512,), description="Widths of the hidden layers of both heads; empty is linear.")
+    hidden_a: tuple[int, ...] | None = Field(None, description="Hidden widths of side a, where they differ.")
+    hidden_b: tuple[int, ...] | None = Field(None, description="Hidden widths of side b, where they differ.")
+    activation: Literal["gelu", "relu"] = Field("gelu", description="Non-linearity after each hidden layer.")
+    dropout: float = Field(0.1, ge=0, lt=1, description="Share of hidden units dropped in training.")
+    input_dropout: float = Field(0.0, ge=0, lt=1, description="Share of input entries dropped in training.")
+    norm: bool = Field(True, description="LayerNorm after each activation: depth trains evenly whatever the rows.")
+    residual: bool = Field(
+        False, description="Add the first layer's output to the head's; needs hidden[0] = embed_dim."
+    )
+    input_norm: Literal["auto", "none", "unit", "standard"] = Field(
+        "auto", description="What is done to rows first; auto is standard for dense rows and unit for CSR rows."
+    )
+    init_std: float = Field(1.0, gt=0, description="Start of the embedding bags, standard deviation x sqrt(width).")
+    storage: Literal["float32", "float16"] = Field(
+        "float16",
+        description="How embedding bags are stored; float16 halves the file and changes scores by under 1e-3.",
+    )
+    epochs: int = Field(30, ge=1, le=100_000, description="Longest training, in passes over the links.")
+    batch_size: int = Field(512, ge=2, description="Links a batch; more give more negatives at once and fewer steps.")
+    learning_rate: float = Field(1e-3, gt=0, description="AdamW's rate at its peak.")
+    weight_decay: float = Field(
+        0.01, ge=0, description="Decoupled decay of matrices; biases, norms and scale have none."
+    )
+    betas: tuple[float, float] = Field((0.9, 0.98), description="AdamW's averages of the gradient and its square.")
+    warmup_epochs: float = Field(1.0, ge=0, description="Epochs over which the rate rises from 0, before the cosine.")
+    logit_scale_init: float = Field(1 / 0.07, gt=0, description="s = 1 / temperature at the start, as in CLIP.")
+    logit_scale_bounds: tuple[float, float] | None = Field(
+        (1.0, 100.0), description="Lowest and highest s; none is unbounded."
+    )
+    learn_scale: bool = Field(True, description="Whether s is learned.")
+    form: Literal["outside", "inside"] = Field("outside", description="How several positives of an anchor are summed.")
+    direction: Literal["both", "a_to_b", "b_to_a"] = Field("both", description="Which side's rows are anchors.")
+    patience: int | None = Field(
+        6, ge=1, description="Epochs without a better validation before the stop; none: never."
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="Seed of weights, order and dropout.")
+    checkpoint_seconds: float = Field(15.0, ge=0, description="Least time between two checkpoints; 0 is every step.")
+
+    @model_validator(mode="after")
+    def _heads_can_be_made(self) -> "TrainConfig":
+        low_high = self.logit_scale_bounds
+        if low_high is not None and not (0 <= low_high[0] <= self.logit_scale_init <= low_high[1]):
+            raise ValueError(f"logit_scale_init = {self.logit_scale_init} lies outside logit_scale_bounds {low_high}")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas = {self.betas}; expected two numbers in [0, 1)")
+        self.heads((1, False), (1, False))
+        return self
+
+    @classmethod
+    def of(cls, settings: Any = None, **changes: Any) -> "TrainConfig":
+        """Return a config from None, another config or a mapping, with `changes`. Raises `ConfigError`."""
+        if isinstance(settings, TrainConfig):
+            settings = settings.model_dump()
+        try:
+            return cls(**{**(settings or {}), **changes})
+        except ValidationError as error:
+            faults = [
+                f"{'.'.join(map(str, fault['loc'])) or 'train'}: {fault['msg']} (got {fault['input']!r:.80})"
+                for fault in error.errors()
+            ]
+            raise ConfigError("the settings of training are not understood: " + "; ".join(faults)) from error
+
+    def heads(self, a: tuple[int, bool], b: tuple[int, bool]) -> HeadsConfig:
+        """Return the architecture for the (width, is it CSR) of each side's rows."""
+        return HeadsConfig(
+            self._head(*a, self.hidden_a),
+            self._head(*b, self.hidden_b),
+            self.logit_scale_init,
+            self.logit_scale_bounds,
+            self.learn_scale,
+        )
+
+    def _head(self, input_dim: int, sparse: bool, hidden: tuple[int, ...] | None) -> HeadConfig:
+        auto = "unit" if sparse else "standard"
+        return HeadConfig(
+            input_dim=input_dim,
+            embed_dim=self.embed_dim,
+            hidden=self.hidden if hidden is None else hidden,
+            activation=self.activation,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            norm=self.norm,
+            residual=self.residual,
+            sparse=sparse,
+            input_norm=auto if self.input_norm == "auto" else self.input_norm,
+            init_std=self.init_std,
+        )
+
+    def fingerprint(self) -> str:
+        """Return a hash of all that shapes the result; how often a checkpoint is written does not."""
+        return hash_json(self.model_dump(mode="json", exclude={"checkpoint_seconds"}))
