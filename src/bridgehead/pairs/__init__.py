@@ -6,6 +6,17 @@ out; `text_quality` and `check_table` say how good the pairs are; `guess_columns
 
 from bridgehead.pairs.read import read_pairs, read_records
 from bridgehead.pairs.sources import Source
+from bridgehead.pairs.split import Split, split_pairs, split_table
 from bridgehead.pairs.table import PairTable, Side, Skipped
 
-__all__ = ["PairTable", "Side", "Skipped", "Source", "read_pairs", "read_records"]
+__all__ = [
+    "PairTable",
+    "Side",
+    "Skipped",
+    "Source",
+    "Split",
+    "read_pairs",
+    "read_records",
+    "split_pairs",
+    "split_table",
+]

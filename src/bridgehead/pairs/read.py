@@ -42,8 +42,9 @@ def read_pairs(
     all columns but sides and id travel as payload. `quote` ("auto", "on", "off"; True, False) is for csv and tsv, see
     `read_delimited`; `encoding` for all text. `names` are the names shown for (a, b), by default the columns'.
 
-    A record with one valid side (more than white space and control characters) is kept as an unpaired item, one with none and one
-    with too many or too few fields is skipped; each is listed with record, id and reason, and none moves another.
+    A side is valid where it holds more than white space and control characters. A record with one valid side is kept
+    as an unpaired item, one with none and one with too many or too few fields is skipped; each is listed with record,
+    id and reason, and none moves another.
     Several files count as one, in order, and must have the same columns.
 
     Raises `InputFileNotFoundError`, `ColumnError` (lists the columns there are), `DuplicateIdError` (lists the ids),
