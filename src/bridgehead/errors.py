@@ -68,6 +68,11 @@ class MissingExtraError(BridgeheadError, ImportError):
         super().__init__(
             f"this needs the package {package!r}, which is not installed; run: pip install 'bridgehead[{extra}]'"
         )
+        self.package, self.extra = package, extra
+
+    def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
+        # Errors travel from worker processes; the default would call the class with the message alone.
+        return type(self), (self.package, self.extra)
 
 
 class ConfigError(BridgeheadError, ValueError):
@@ -88,3 +93,7 @@ class RunStateError(BridgeheadError, RuntimeError):
 
 class MismatchError(BridgeheadError, ValueError):
     """Parts that must belong together (model, encoders, rows, items) have different fingerprints."""
+
+
+class NotFittedError(BridgeheadError, ValueError, AttributeError):
+    """Something that must be fitted first is used before; the bases are those of scikit-learn's error of the name."""

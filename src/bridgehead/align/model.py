@@ -20,7 +20,7 @@ from bridgehead.align.heads_file import read_heads_file
 from bridgehead.align.scale import LogitScale
 from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.files import atomic_path
-from bridgehead.vectors import FloatArray, unit_rows
+from bridgehead.vectors import FloatArray, check_rows, unit_rows
 
 
 class TwoHeads(nn.Module):
@@ -40,7 +40,10 @@ class TwoHeads(nn.Module):
         return self.head_a(x_a), self.head_b(x_b), self.scale()
 
     def project_a(self, rows: Any, block: int = 4096) -> FloatArray:
-        """Return unit rows (n, embed_dim) float32 for dense or CSR rows of side a; dropout off, no gradient."""
+        """Return unit rows (n, embed_dim) float32 for dense or CSR rows of side a; dropout off, no gradient.
+
+        Raises `ShapeError` (width, or the wrong kind), `NonFiniteRowsError`, and `ArgumentError` for a block under 1.
+        """
         return _project(self.head_a, rows, block)
 
     def project_b(self, rows: Any, block: int = 4096) -> FloatArray:
@@ -66,11 +69,13 @@ def model_input(rows: Any, numbers: Any = None) -> torch.Tensor | CsrBatch:
 
 @torch.no_grad()
 def _project(head: Head, rows: Any, block: int) -> FloatArray:
+    rows = check_rows(rows)
+    if block < 1:
+        raise ArgumentError(f"block = {block}; expected at least 1 row")
     was_training = head.training
     head.eval()
-    parts = [
-        head(model_input(rows[start : start + block])) for start in range(0, max(int(rows.shape[0]), 1), max(block, 1))
-    ]
+    # At least one part, so that no rows give an array of no rows.
+    parts = [head(model_input(rows[start : start + block])) for start in range(0, max(rows.shape[0], 1), block)]
     head.train(was_training)
     return unit_rows(torch.cat(parts).numpy(), "projected rows")
 

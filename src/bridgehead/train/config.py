@@ -40,7 +40,9 @@ class TrainConfig(BaseModel):
         description="How embedding bags are stored; float16 halves the file and changes scores by under 1e-3.",
     )
     epochs: int = Field(30, ge=1, le=100_000, description="Longest training, in passes over the links.")
-    batch_size: int = Field(512, ge=2, description="Links a batch; more give more negatives at once and fewer steps.")
+    batch_size: int | None = Field(
+        None, ge=2, description="Links a batch: more negatives, fewer steps. None: 512, less with under 5,120 links."
+    )
     learning_rate: float = Field(1e-3, gt=0, description="AdamW's rate at its peak.")
     weight_decay: float = Field(
         0.01, ge=0, description="Decoupled decay of matrices; biases, norms and scale have none."
@@ -109,6 +111,13 @@ class TrainConfig(BaseModel):
             input_norm=auto if self.input_norm == "auto" else self.input_norm,
             init_std=self.init_std,
         )
+
+    def links_per_batch(self, n_links: int) -> int:
+        """Return `batch_size`, or where it is None 512, lowered to a tenth of the links but not under 32.
+
+        Small data would otherwise see a step or two an epoch and be barely trained in the planned epochs.
+        """
+        return self.batch_size if self.batch_size is not None else min(512, max(32, n_links // 10))
 
     def fingerprint(self) -> str:
         """Return a hash of all that shapes the result; how often a checkpoint is written does not."""

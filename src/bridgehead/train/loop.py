@@ -67,8 +67,8 @@ def fit_heads(
     """Train two heads on linked rows and return them.
 
     `rows_a`, `rows_b`: dense (n, d) or CSR, of different widths as they like; `links` as everywhere (None: row i with
-    row i), many-to-many allowed. A batch is `batch_size` links; its distinct rows are the candidates, and whatever is
-    linked among them is a positive. `valid` = (rows_a, rows_b, links) is ranked after each epoch: the mean of both
+    row i), many-to-many allowed. A batch is `config.links_per_batch` links; its distinct rows are the candidates, and
+    whatever is linked among them is a positive. `valid` = (rows_a, rows_b, links) is ranked after each epoch: the mean of both
     directions' MRR chooses the epoch, `patience` epochs without a better one stop the training, and the best weights
     come back whole, scale included. Without it the last epoch is kept.
 
@@ -109,9 +109,10 @@ class _Fit:
         self.data, self.valid, self.config, self.folder = data, valid, config, folder
         self.pairs: IntArray = data.links.expanded().pairs
         self.epochs = config.epochs if epochs is None else epochs
-        a_batch = n_batches(len(self.pairs), config.batch_size)
-        self.planned = max(config.epochs, self.epochs) * a_batch
-        self.warmup = min(round(config.warmup_epochs * a_batch), self.planned // 2)
+        self.batch_size = config.links_per_batch(len(self.pairs))
+        steps = n_batches(len(self.pairs), self.batch_size)
+        self.planned = max(config.epochs, self.epochs) * steps
+        self.warmup = min(round(config.warmup_epochs * steps), self.planned // 2)
         torch.manual_seed(start_seed(config.seed))
         self.model = TwoHeads(config.heads(side_shape(data.rows_a), side_shape(data.rows_b)))
         for head, rows in ((self.model.head_a, data.rows_a), (self.model.head_b, data.rows_b)):
@@ -154,7 +155,7 @@ class _Fit:
 
     def _epoch(self) -> None:
         self.model.train()
-        batches = epoch_batches(self.pairs, self.config.batch_size, self.config.seed, self.state.epoch)
+        batches = epoch_batches(self.pairs, self.batch_size, self.config.seed, self.state.epoch)
         while self.state.batch < len(batches):
             started = time.monotonic()
             rows_a, rows_b = batches[self.state.batch]
