@@ -3,6 +3,7 @@
 Only stores and compares rows; encoding them again is done by who has the encoder (`search`).
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,7 @@ def save_canaries(path: Path, canaries: Canaries) -> None:
     with atomic_file(path) as file:
         np.savez(
             file,
-            items=np.frombuffer("\0".join(canaries.items).encode("utf-8", "surrogatepass"), dtype=np.uint8),
-            n_items=np.int64(len(canaries.items)),
+            items=np.frombuffer(json.dumps(canaries.items).encode(), dtype=np.uint8),
             data=rows.data,
             indices=rows.indices,
             indptr=rows.indptr,
@@ -37,8 +37,7 @@ def save_canaries(path: Path, canaries: Canaries) -> None:
 def load_canaries(path: Path) -> Canaries:
     """Read what `save_canaries` wrote; rows are CSR."""
     with np.load(path, allow_pickle=False) as stored:
-        text = stored["items"].tobytes().decode("utf-8", "surrogatepass")
-        items = tuple(text.split("\0")) if int(stored["n_items"]) else ()
+        items = tuple(json.loads(stored["items"].tobytes()))
         rows = sparse.csr_array(
             (stored["data"], stored["indices"], stored["indptr"]), shape=tuple(int(n) for n in stored["shape"])
         )

@@ -62,7 +62,7 @@ class IndexSide:
         for column in self.word_columns if self.payload is not None else ():
             value = self.payload[row].get(column)  # type: ignore[index]
             texts.extend(map(str, value) if isinstance(value, list | tuple) else [] if value is None else [str(value)])
-        return "\n".join(texts)
+        return " ".join(texts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ CREATE TABLE items (number INTEGER PRIMARY KEY, id TEXT NOT NULL, item TEXT NOT 
 CREATE TABLE names (hash INTEGER NOT NULL, number INTEGER NOT NULL, position INTEGER NOT NULL,
     PRIMARY KEY (hash, number)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize="unicode61 remove_diacritics 2");
+INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
 """
 _SHOWN_ITEM = "number, id, item, key, names, payload"
 
