@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from bridgehead.errors import FormatVersionError, InputFileNotFoundError, RunBusyError, RunStateError
+from bridgehead.errors import ArgumentError, FormatVersionError, InputFileNotFoundError, RunBusyError, RunStateError
 
 
 @contextmanager
@@ -85,8 +85,10 @@ def write_text(path: str | Path, text: str) -> None:
 def write_json(path: str | Path, content: dict[str, Any], kind: str, version: int = 1) -> None:
     """Write `content` as JSON with the two fields `format` (`kind`) and `version` first, atomically.
 
-    NaN and infinity are refused (ValueError): they are not JSON.
+    NaN and infinity are refused (ValueError): they are not JSON; so are the two names as keys of `content`.
     """
+    if reserved := {"format", "version"} & content.keys():
+        raise ArgumentError(f"{', '.join(sorted(reserved))}: the names of the two first fields; use other keys")
     body = {"format": kind, "version": version, **content}
     write_text(path, json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -139,7 +141,9 @@ def hash_texts(texts: Iterable[str]) -> str:
 
 
 def hash_array(array: np.ndarray[Any, Any]) -> str:
-    """Return the SHA-256 (hex) of dtype, shape and content of an array."""
+    """Return the SHA-256 (hex) of dtype, shape and content of an array; object arrays are refused (ValueError)."""
+    if array.dtype.hasobject:
+        raise ArgumentError(f"an array of dtype {array.dtype} holds addresses, which differ each time; hash its texts")
     digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
@@ -176,3 +180,5 @@ def folder_lock(folder: str | Path) -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
+            # A forked child holds the same open file: closing it here would leave the lock with the child.
+            fcntl.flock(file, fcntl.LOCK_UN)

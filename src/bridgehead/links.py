@@ -121,10 +121,11 @@ class Links:
         """Return the links among the batch `rows_a` x `rows_b`, numbered by position in the batch.
 
         A row may occur more than once in a batch; each occurrence is matched. Matches that other pairs or groups
-        brought into the batch count too. Time and memory are of the order of the batch and its links.
+        brought into the batch count too. Time and memory are of the order of the batch and its links. Raises
+        `LinksError` for a row that there is not; -1 is none.
         """
-        rows_a = np.asarray(rows_a, dtype=np.int64)
-        rows_b = np.asarray(rows_b, dtype=np.int64)
+        rows_a = _as_rows(rows_a, self.n_a, "a")
+        rows_b = _as_rows(rows_b, self.n_b, "b")
         units_a, units_b, between = self._units
         local = between[units_a[rows_a]] @ _boolean(
             units_b[rows_b], np.arange(len(rows_b)), (between.shape[1], len(rows_b))
@@ -159,6 +160,14 @@ def _as_pairs(pairs: Any) -> IntArray:
     if array.dtype.kind not in "iu":
         raise LinksError(f"links have dtype {array.dtype}; expected integers (row in a, row in b)")
     return np.asarray(array, dtype=np.int64)
+
+
+def _as_rows(rows: Any, n: int, side: str) -> IntArray:
+    array = np.asarray(to_numpy(rows), dtype=np.int64)
+    outside = (array < 0) | (array >= n)
+    if outside.any():
+        raise LinksError(f"row {int(array[outside][0])} is not on side {side}, whose rows are 0 to {n - 1}")
+    return array
 
 
 def _as_groups(groups: Any, n: int, side: str) -> IntArray | None:

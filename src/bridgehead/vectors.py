@@ -31,7 +31,10 @@ def to_numpy(rows: Any) -> Any:
         if str(rows.dtype) in ("torch.bfloat16", "torch.float16"):
             rows = rows.float()
         rows = rows.numpy()
-    return np.asarray(rows)
+    try:
+        return np.asarray(rows)
+    except ValueError as error:
+        raise ShapeError(f"rows must all have the same number of columns ({error})") from error
 
 
 def check_rows(rows: Any, name: str = "rows", ids: Sequence[str] | None = None) -> Any:
@@ -75,17 +78,21 @@ def non_finite_rows(rows: Any) -> IntArray:
 def unit_rows(rows: Any, name: str = "rows", dtype: Any = None) -> FloatArray:
     """Return dense (n, d) rows divided by their Euclidean norm; a zero row stays zero.
 
-    `dtype` is that of the result and of the arithmetic (default: that of `rows`). Norms are taken after dividing by
-    the largest magnitude of the row, so rows of 1e30 or 1e-30 in float32 neither overflow nor vanish.
+    `dtype` is that of the result (default: that of `rows`); the arithmetic is in the wider of the two. Norms are taken
+    after dividing by the largest magnitude of the row, so rows of 1e30 or 1e-30 in float32 neither overflow nor vanish.
+    Raises as `check_rows` does, and `ArgumentError` for a sparse matrix.
     """
     array = check_rows(rows, name)
-    array = np.asarray(array, dtype=dtype or array.dtype)
+    if hasattr(array, "indptr"):
+        raise ArgumentError(f"{name} is a sparse matrix; expected a dense array (n, d): project the rows first")
+    result = np.dtype(dtype or array.dtype)
+    array = np.asarray(array, dtype=np.result_type(array.dtype, result))
     if array.size == 0:
-        return array.copy()
+        return np.array(array, dtype=result)
     largest = np.abs(array).max(axis=1, keepdims=True)
     scaled = array / np.where(largest > 0, largest, 1)
     norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
-    return np.asarray(scaled / np.where(norms > 0, norms, 1), dtype=array.dtype)
+    return np.asarray(scaled / np.where(norms > 0, norms, 1), dtype=result)
 
 
 def block_rows(n_candidates: int, bytes_per_score: int = 4, budget_bytes: int = 64 << 20) -> int:
