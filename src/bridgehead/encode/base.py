@@ -8,7 +8,7 @@ import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -85,6 +85,19 @@ class Encoded:
 
 
 @dataclass(frozen=True, eq=False)
+class Origin:
+    """Where items come from, for encoders that look rows up instead of computing them.
+
+    `ids` (n,) are the user's ids, `records` (n,) the record in the file that each item is of, `n_records` the number
+    of records there.
+    """
+
+    ids: Sequence[str] | None = None
+    records: IntArray | None = None
+    n_records: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class RawRows:
     """What an encoder computes before ids and checks come in: rows of the items at `index`, and reasons for others."""
 
@@ -123,7 +136,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def raw_rows(
-        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, **alignment: Any
+        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, origin: Origin
     ) -> RawRows:
         """Compute the rows of `items`; `encode` adds ids, checks and the report."""
 
@@ -137,19 +150,21 @@ class Encoder(ABC):
         ids: Sequence[str] | None = None,
         cache: RowCache | None = None,
         progress: Progress | None = None,
-        **alignment: Any,
+        records: Sequence[int] | None = None,
+        n_records: int | None = None,
     ) -> Encoded:
         """Return the rows of `items`, with ids (default: the position as text), failures and a report.
 
         No items give (0, d) rows. Items without a usable row (cannot be read, NaN, infinity) are failures and shift no
         other; items of which the encoder knows nothing keep a zero row and are listed in `report.empty_ids`. `cache`
-        keeps what is expensive on disk. `progress(done, total)` is called now and then. `alignment` is for encoders
-        that find rows by record number (`rows:` with a bare .npy). Raises `ShapeError` when there is not one id per
-        item and `DuplicateIdError` when ids are not unique.
+        keeps what is expensive on disk. `progress(done, total)` is called now and then. `records` (the record of each
+        item in the file of pairs) and `n_records` (how many records that has) are for `rows:` with a bare .npy. Raises
+        `ShapeError` when there is not one id or record per item and `DuplicateIdError` when ids are not unique.
         """
         items = _as_texts(items)
         names = _as_ids(ids, len(items))
-        raw = self.raw_rows(items, cache, progress, **alignment)
+        origin = Origin(None if ids is None else names, _as_records(records, len(items)), n_records)
+        raw = self.raw_rows(items, cache, progress, origin)
         return _assembled(raw, items, names)
 
     def save(self, folder: str | Path) -> None:
@@ -259,6 +274,15 @@ def _as_ids(ids: Sequence[str] | None, n_items: int) -> list[str]:
     return names
 
 
+def _as_records(records: Sequence[int] | None, n_items: int) -> IntArray | None:
+    if records is None:
+        return None
+    numbers = np.asarray(records, dtype=np.int64)
+    if numbers.shape != (n_items,):
+        raise ShapeError(f"records has shape {numbers.shape} for {n_items} items; expected one number each")
+    return numbers
+
+
 def _assembled(raw: RawRows, items: Sequence[str], ids: list[str]) -> Encoded:
     rows, index, reasons = raw.rows, raw.index, list(raw.reasons)
     bad = non_finite_rows(rows)
@@ -302,8 +326,3 @@ def _identical_groups(rows: Any, items: Sequence[str], ids: list[str], zero: Any
             content = rows[position].tobytes()
         groups.setdefault(content, {}).setdefault(item, name)
     return [list(members.values()) for members in groups.values() if len(members) > 1]
-
-
-def with_notes(encoded: Encoded, notes: Sequence[str]) -> Encoded:
-    """Return `encoded` with further notes in its report."""
-    return replace(encoded, report=replace(encoded.report, notes=[*encoded.report.notes, *notes]))

@@ -14,6 +14,7 @@ from bridgehead.encode.base import (
     ENCODER_FILE,
     ENCODER_FORMAT,
     Encoder,
+    Origin,
     RawRows,
     fingerprint_of,
     load_encoder,
@@ -81,10 +82,10 @@ class ConcatEncoder(Encoder):
         return type(self)([part.fit(items, cache, progress) for part in self.parts])
 
     def raw_rows(
-        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, **alignment: Any
+        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, origin: Origin
     ) -> RawRows:
-        # Only `rows:` reads the alignment; the other parts take and ignore it.
-        found = [part.raw_rows(items, cache, progress, **alignment) for part in self.parts]
+        # Only `rows:` reads the origin; the other parts take and ignore it.
+        found = [part.raw_rows(items, cache, progress, origin) for part in self.parts]
         reasons: dict[int, str] = {}
         for part, raw in zip(self.parts, found, strict=True):
             bad = [(int(raw.index[row]), "the row holds NaN or infinity") for row in non_finite_rows(raw.rows)]

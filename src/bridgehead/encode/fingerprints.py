@@ -13,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bridgehead.encode.base import ENCODER_FILE, ENCODER_FORMAT, Encoder, RawRows, check_settings, fingerprint_of
+from bridgehead.encode.base import (
+    ENCODER_FILE,
+    ENCODER_FORMAT,
+    Encoder,
+    Origin,
+    RawRows,
+    check_settings,
+    fingerprint_of,
+)
 from bridgehead.encode.cache import Block, CountRows, Progress, RowCache, cached_rows
 from bridgehead.errors import EncoderError, MissingExtraError, StructureError
 from bridgehead.files import hash_array, read_json, write_npy
@@ -129,7 +137,7 @@ class FingerprintEncoder(Encoder):
         return fitted
 
     def raw_rows(
-        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, **alignment: Any
+        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, origin: Origin
     ) -> RawRows:
         columns = self._fitted()
         block = self.counts(items, cache, progress)

@@ -15,7 +15,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from bridgehead.encode.base import ENCODER_FILE, ENCODER_FORMAT, Encoder, RawRows, check_settings, fingerprint_of
+from bridgehead.encode.base import (
+    ENCODER_FILE,
+    ENCODER_FORMAT,
+    Encoder,
+    Origin,
+    RawRows,
+    check_settings,
+    fingerprint_of,
+)
 from bridgehead.encode.cache import Progress, RowCache
 from bridgehead.errors import EncoderError
 from bridgehead.files import hash_array, hash_texts, read_json, write_npy, write_text
@@ -105,7 +113,7 @@ class NgramEncoder(Encoder):
         return fitted
 
     def raw_rows(
-        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, **alignment: Any
+        self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, origin: Origin
     ) -> RawRows:
         self._fitted()
         distinct = list(dict.fromkeys(items))
