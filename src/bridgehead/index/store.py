@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bridgehead.errors import ArgumentError, RunStateError
+from bridgehead.errors import ArgumentError, DataError, RunStateError
 from bridgehead.index.side import IndexSide
 from bridgehead.index.words import indexed_words, match_expression
 from bridgehead.texts import normalise
@@ -57,7 +57,10 @@ class WordHit:
 
 
 def write_store(path: Path, sides: Mapping[str, IndexSide], fingerprint: str) -> None:
-    """Write the SQLite file of `sides`, numbered in the order given, under `path`, which must not exist; sync it."""
+    """Write the SQLite file of `sides`, numbered in the order given, under `path`, which must not exist; sync it.
+
+    Raises `DataError` for a payload that JSON cannot hold.
+    """
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.executescript(_SCHEMA)
@@ -88,7 +91,13 @@ def _item_records(side: IndexSide, offset: int) -> Iterator[tuple[Any, ...]]:
         payload = dict(side.payload[row]) if side.payload is not None else {}
         key = side.keys[row] if side.keys is not None else None
         packed = zlib.compress(_json(names).encode()) if names else None
-        yield offset + row, _storable(identifier), _storable(item), key or None, packed, _json(payload)
+        try:
+            stored = _json(payload)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"the payload of item {identifier} of {side.name} cannot be stored as JSON: {error}"
+            ) from error
+        yield offset + row, _storable(identifier), _storable(item), key or None, packed, stored
 
 
 def _word_records(side: IndexSide, offset: int) -> Iterator[tuple[int, str]]:

@@ -39,12 +39,12 @@ def read_query(
     """Return how `text` is read, in this order: id, exact name or synonym (normalised), InChIKey, SMILES, words.
 
     `kinds`: side -> kind of its items ("molecule", "text", ...). A SMILES is one only with a bond, ring, bracket or at
-    least five atoms, and only where a side holds molecules: `CO` and `NO` are words first; `read_as="smiles"` takes any.
-    `read_as` is one of `READINGS` and leaves the others out. `of` ("a" or "b") is the side that will be searched: words
-    are read by the other side's encoder where both sides are texts.
+    least five atoms, and only where a side holds molecules: `CO` and `NO` are words first, and `read_as="smiles"` takes
+    any. `read_as` is one of `READINGS` and leaves the others out. `of` ("a" or "b") is the side that will be searched:
+    words are read by the other side's encoder where both sides are texts.
 
-    Raises `ArgumentError` for an empty query, one over 10,000 characters, an unknown `read_as`, or a forced reading that
-    does not fit, and `StructureError` for `read_as="smiles"` with what is no structure.
+    Raises `ArgumentError` for an empty query, one over 10,000 characters, an unknown `read_as`, or a forced reading
+    that does not fit, and `StructureError` for `read_as="smiles"` with what is no structure.
     """
     value = _checked(text)
     if read_as is None:
