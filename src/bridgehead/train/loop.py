@@ -68,9 +68,9 @@ def fit_heads(
 
     `rows_a`, `rows_b`: dense (n, d) or CSR, of different widths as they like; `links` as everywhere (None: row i with
     row i), many-to-many allowed. A batch is `config.links_per_batch` links; its distinct rows are the candidates, and
-    whatever is linked among them is a positive. `valid` = (rows_a, rows_b, links) is ranked after each epoch: the mean of both
-    directions' MRR chooses the epoch, `patience` epochs without a better one stop the training, and the best weights
-    come back whole, scale included. Without it the last epoch is kept.
+    whatever is linked among them is a positive. `valid` = (rows_a, rows_b, links) is ranked after each epoch: the mean
+    of both directions' MRR chooses the epoch, `patience` epochs without a better one stop the training, and the best
+    weights come back whole, scale included. Without it the last epoch is kept.
 
     `epochs` trains exactly that number, with the learning rates of a training planned for `config.epochs`: a refit
     repeats the course of the evaluated run and stops where validation stopped it. It does not go with `valid`.
