@@ -210,7 +210,8 @@ def _take(rows: "FloatArray | CountRows", numbers: IntArray) -> "FloatArray | Co
 def _read_shard(path: Path) -> tuple[list[bytes], "FloatArray | CountRows", IntArray] | None:
     """Return (keys, rows, stats) of a shard, or None when it is damaged or of another version."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # np.load would leave the file open when its end is missing.
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             if int(file["version"]) != _SHARD_VERSION:
                 return None
             keys, stats = file["keys"], file["stats"]

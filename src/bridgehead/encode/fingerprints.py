@@ -109,9 +109,9 @@ class FingerprintEncoder(Encoder):
 
     def counts(self, items: Sequence[str], cache: RowCache | None = None, progress: Progress | None = None) -> Block:
         """Return the hashed counts of `items`, which need no fit, and the reasons of those that cannot be parsed."""
-        function = partial(count_features, kinds=self.kinds, radius=self.radius, chirality=self.chirality)
 
         def compute(smiles: list[str]) -> Iterator[Block]:
+            function = partial(count_features, kinds=self.kinds, radius=self.radius, chirality=self.chirality)
             for part, (rows, index, reasons) in map_chunks(function, smiles, chunk=_CHUNK, processes=self.processes):
                 late = [(position + part.start, reason) for position, reason in reasons]
                 yield Block(rows, index + part.start, np.zeros((len(index), 0), dtype=np.int64), late)

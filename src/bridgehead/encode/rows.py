@@ -3,6 +3,8 @@
 Pictures, spectra and any model that runs elsewhere enter this way. Not about computing anything.
 """
 
+import zipfile
+import zlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -139,12 +141,19 @@ def _check_ids(path: Path, ids: list[str], rows: Any) -> None:
 
 
 def _read_numpy(path: Path) -> tuple[list[str] | None, Any]:
+    arrays: dict[str, Any] = {}
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if path.suffix == ".npy":
-            return None, _matrix(path, loaded)
-        with loaded as file:
-            arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as opened:
+            loaded = np.load(opened, allow_pickle=False)
+            if isinstance(loaded, np.ndarray) != (path.suffix == ".npy"):
+                raise DataError(f"{path} cannot be read: its content is not what the name's ending says")
+            if isinstance(loaded, np.ndarray):
+                return None, _matrix(path, loaded)
+            arrays = {name: loaded[name] for name in loaded.files}
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} cannot be read: {error}; it is damaged") from error
+    except (DataError, ShapeError):
+        raise
     except ValueError as error:
         raise DataError(
             f"{path} cannot be read without running code ({error}); expected plain arrays of numbers and text"
