@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import enumerated_metrics
 
 from bridgehead.evaluate.ties import TieLevels, expected_metrics, first_place_odds
+from reference import enumerated_metrics
 
 KS = (1, 2, 3, 5, 9)
 

@@ -117,10 +117,13 @@ def report_from_scores(
     n_a, n_b = links.n_a, links.n_b
     forth = _direction(links, queries_a, entities_a, "a", names)
     back = _direction(links.swapped(), queries_b, entities_b, "b", names[::-1])
-    reverse = score_b_to_a or columns_of(score_a_to_b, n_a, n_b, block)
+    # Each block of columns costs all scores once more, so without a function of their own they come in large blocks.
+    reverse, reverse_block = (
+        (score_b_to_a, block) if score_b_to_a else (columns_of(score_a_to_b, n_a, n_b, block), None)
+    )
     return RetrievalReport(
         _summary(forth, *levels_of_scores(score_a_to_b, forth.truth, n_a, n_b, block, "score_a_to_b"), settings),
-        _summary(back, *levels_of_scores(reverse, back.truth, n_b, n_a, block, "score_b_to_a"), settings),
+        _summary(back, *levels_of_scores(reverse, back.truth, n_b, n_a, reverse_block, "score_b_to_a"), settings),
         names,
     )
 

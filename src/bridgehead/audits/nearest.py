@@ -1,0 +1,147 @@
+"""The untrained baseline: rank by the most similar training item that has the same partner.
+
+A trained model that does not beat it has learnt nothing beyond looking up neighbours. In words of molecules (a) and
+texts (b): a text's score for a test molecule is the highest cosine of that molecule with a training molecule that
+carries the text. This module computes rows and metrics of nothing: rows come in, `evaluate` ranks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from bridgehead.errors import LinksError, ShapeError
+from bridgehead.evaluate import RetrievalReport, report_from_scores
+from bridgehead.links import Links
+from bridgehead.vectors import IntArray, check_rows, unit_rows
+
+Float64Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPairs:
+    """Items of a part of the data: raw rows of a (n_a, d) dense or CSR, their links to b, and who the items of b are.
+
+    `keys_b` (n_b labels, such as row numbers of the whole table or normalised texts) say which items of b are the same
+    in training and test. `rows_b` (n_b, e), dense or CSR, are raw rows of b, needed only where texts that training
+    never saw shall get the scores of similar ones.
+    """
+
+    rows_a: Any
+    links: Links
+    keys_b: Sequence[Any]
+    rows_b: Any = None
+
+
+def nearest_neighbour_report(
+    train: KnownPairs,
+    test: KnownPairs,
+    *,
+    n_neighbours: int = 10,
+    block: int = 256,
+    **options: Any,
+) -> RetrievalReport:
+    """Return the retrieval report of the untrained nearest-neighbour scorer on the test items, in both directions.
+
+    score(m, t) = max of cos(m, m') over training items m' linked to t. An item t of b that training never saw:
+
+    - strict (`rows_b` of `train` or `test` is None): all its scores are 0, so that as a query it ranks at chance;
+    - extended: max over its `n_neighbours` most similar training items t' of cos(t, t') * score(m, t').
+
+    Rows are raw encoder rows (fingerprints, n-grams), not trained ones; zero rows have cosine 0. Sums run in float64,
+    in blocks of `block` test items. `options` go to `report_from_scores` (ks, names, entities_a, n_resamples, seed,
+    queries_b, ...). Raises `ShapeError` when rows, links and keys differ in number, `LinksError` when training has no
+    links.
+    """
+    _check(train, "train")
+    _check(test, "test")
+    scorer = _Scorer(train, test, n_neighbours)
+    return report_from_scores(scorer.scores, links=test.links, block=block, **options)
+
+
+class _Scorer:
+    """Scores blocks of test items of a against all test items of b."""
+
+    def __init__(self, train: KnownPairs, test: KnownPairs, n_neighbours: int) -> None:
+        self._train_a = _unit(train.rows_a, "train.rows_a")
+        self._test_a = _unit(test.rows_a, "test.rows_a")
+        if self._train_a.shape[1] != self._test_a.shape[1]:
+            raise ShapeError(
+                f"rows of a have {self._train_a.shape[1]} columns in train and {self._test_a.shape[1]} in test; "
+                "expected rows of one encoder"
+            )
+        codes = {key: number for number, key in enumerate(dict.fromkeys([*train.keys_b, *test.keys_b]))}
+        train_codes = np.array([codes[key] for key in train.keys_b], dtype=np.int64)
+        test_codes = np.array([codes[key] for key in test.keys_b], dtype=np.int64)
+        pairs = train.links.expanded().pairs
+        order = np.argsort(train_codes[pairs[:, 1]], kind="stable")
+        self._known, self._starts = np.unique(train_codes[pairs[order, 1]], return_index=True)
+        self._members = pairs[order, 0]
+        place = np.full(len(codes), -1, dtype=np.int64)
+        place[self._known] = np.arange(len(self._known))
+        self._place = place[test_codes]
+        self._near, self._weight = np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0))
+        if train.rows_b is not None and test.rows_b is not None:
+            self._near, self._weight = self._neighbours(train, test, place[train_codes], n_neighbours)
+
+    def _neighbours(
+        self, train: KnownPairs, test: KnownPairs, place: IntArray, n_neighbours: int
+    ) -> tuple[IntArray, Float64Array]:
+        """Return, for each unseen test item of b, its most similar linked training items and their cosines."""
+        linked = np.flatnonzero(place >= 0)
+        train_b = _unit(train.rows_b, "train.rows_b")[linked]
+        test_b = _unit(test.rows_b, "test.rows_b")[np.flatnonzero(self._place < 0)]
+        if train_b.shape[1] != test_b.shape[1]:
+            raise ShapeError(
+                f"rows of b have {train_b.shape[1]} columns in train and {test_b.shape[1]} in test; "
+                "expected rows of one encoder"
+            )
+        cosines = _product(test_b, train_b)
+        near = np.argsort(-cosines, axis=1, kind="stable")[:, :n_neighbours]
+        return place[linked][near], np.take_along_axis(cosines, near, axis=1)
+
+    def scores(self, rows: slice) -> Float64Array:
+        """Return the scores of test items `rows` of a against all test items of b, (len, n_b)."""
+        similar = np.ascontiguousarray(_product(self._test_a[rows], self._train_a).T)
+        known = np.maximum.reduceat(similar[self._members], self._starts, axis=0)
+        scores = np.zeros((len(self._place), similar.shape[1]))
+        seen = np.flatnonzero(self._place >= 0)
+        scores[seen] = known[self._place[seen]]
+        if self._near.size:
+            terms = (known[near] * weight[:, None] for near, weight in zip(self._near.T, self._weight.T, strict=True))
+            best = next(terms)
+            for term in terms:
+                np.maximum(best, term, out=best)
+            scores[self._place < 0] = best
+        return scores.T
+
+
+def _check(part: KnownPairs, name: str) -> None:
+    n_a, n_b = part.links.n_a, part.links.n_b
+    found = {"rows_a": (part.rows_a.shape[0], n_a), "keys_b": (len(part.keys_b), n_b)}
+    if part.rows_b is not None:
+        found["rows_b"] = (part.rows_b.shape[0], n_b)
+    for field, (count, expected) in found.items():
+        if count != expected:
+            raise ShapeError(f"{name}.{field} has {count} entries; expected {expected}, as its links are over")
+    if len(part.links) == 0:
+        raise LinksError(f"{name} has no links; expected at least one")
+
+
+def _unit(rows: Any, name: str) -> Any:
+    """Return float64 unit rows, dense or CSR as they came."""
+    checked = check_rows(rows, name)
+    if not hasattr(checked, "indptr"):
+        return unit_rows(checked, name, dtype=np.float64)
+    wide = sparse.csr_array(checked, dtype=np.float64)
+    norms = np.sqrt(np.asarray(wide.multiply(wide).sum(axis=1)).ravel())
+    return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1)) @ wide)
+
+
+def _product(left: Any, right: Any) -> Float64Array:
+    """Return left @ right.T as a dense float64 array."""
+    product = left @ right.T
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product, dtype=np.float64)
