@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import bridgehead
 from bridgehead.errors import (
@@ -26,7 +25,7 @@ from bridgehead.errors import (
     ShapeError,
 )
 from bridgehead.files import folder_lock
-from bridgehead.index import Canaries, IndexSide, build_index, open_index
+from bridgehead.index import IndexSide, build_index, open_index
 
 
 def sides(n=20, seed=0):
@@ -274,14 +273,19 @@ def test_sides_other_than_a_and_b_and_floors_outside_a_share_are_refused(tmp_pat
         build_index(tmp_path, sides(), "m", recall_floor=98)
 
 
-def test_canaries_travel_with_the_index(tmp_path):
-    rows = sparse.csr_array(np.array([[0, 1.5], [0, 0]], dtype=np.float32))
-    kept = Canaries(("a\x00b", "\ud800\u03b1"), rows, exact=True)
-    build_index(tmp_path, sides(), "m", canaries={"b": kept})
+def test_attachments_travel_with_the_build_and_are_checked(tmp_path):
+    def write(target: Path) -> None:
+        target.mkdir(parents=True)
+        (target / "note.txt").write_text("kept")
+
+    build_index(tmp_path, sides(), "m", attachments={"notes": write})
     with open_index(tmp_path) as index:
-        assert list(index.canaries) == ["b"]
-        assert index.canaries["b"].items == kept.items and index.canaries["b"].exact
-        np.testing.assert_array_equal(index.canaries["b"].rows.toarray(), rows.toarray())
+        attached = index.attached("notes")
+        assert attached is not None and (attached / "note.txt").read_text() == "kept"
+        assert index.attached("other") is None
+    (attached / "note.txt").write_text("longer than it was")
+    with pytest.raises(RunStateError, match=r"note\.txt has 18 bytes; expected 4"):
+        open_index(tmp_path)
 
 
 def test_rows_are_stored_as_float16_beside_a_small_manifest(folder):

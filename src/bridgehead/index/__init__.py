@@ -6,13 +6,12 @@ query becomes a row is in `search`.
 
 from bridgehead.index.build import IndexFacts, build_index
 from bridgehead.index.open import Index, SideFacts, open_index
-from bridgehead.index.side import Canaries, IndexSide
+from bridgehead.index.side import IndexSide
 from bridgehead.index.store import Item, WordHit
 from bridgehead.index.tuning import VectorFacts
 from bridgehead.index.vectors import Ranked
 
 __all__ = [
-    "Canaries",
     "Index",
     "IndexFacts",
     "IndexSide",

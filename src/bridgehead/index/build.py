@@ -28,9 +28,8 @@ from bridgehead.files import (
     write_json,
     write_npy,
 )
-from bridgehead.index.canaries import save_canaries
 from bridgehead.index.layout import (
-    CANARY_FILE,
+    ATTACHED_FOLDER,
     INDEX_FORMAT,
     INDEX_VERSION,
     MANIFEST,
@@ -40,13 +39,14 @@ from bridgehead.index.layout import (
     read_manifest,
     row_sample_hash,
 )
-from bridgehead.index.side import Canaries, IndexSide
+from bridgehead.index.side import IndexSide
 from bridgehead.index.store import write_store
 from bridgehead.index.tuning import VectorFacts, make_vectors
 from bridgehead.index.vectors import FLAT_BELOW, faiss_library
 from bridgehead.vectors import FloatArray
 
 Progress = Callable[[str], None]
+Attachments = Mapping[str, Callable[[Path], object]]
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,16 @@ def build_index(
     recall_floor: float = 0.98,
     progress: Progress | None = None,
     *,
-    canaries: Mapping[str, Canaries] | None = None,
+    attachments: Attachments | None = None,
     flat_below: int = FLAT_BELOW,
 ) -> IndexFacts:
     """Build the index of `sides` ("a", "b" or one of them) under `folder`, in the place of one that is there.
 
     `fingerprint`: of the encoders and heads that made the rows; opening compares it. `sample_queries`: for each side
     (m, d) rows of the other modality, with which `nprobe` of an IVF index is chosen so that recall@10 against exact
-    search is at least `recall_floor`. `progress` is called with a line for each stage. `canaries`: for each side what
-    is encoded again on opening. Sides with `flat_below` rows or more get an IVF index.
+    search is at least `recall_floor`. `progress` is called with a line for each stage. `attachments`: name ->
+    function that writes what belongs to this build (canary rows of the encoders, say) into a folder; `Index.attached`
+    gives that folder. Sides with `flat_below` rows or more get an IVF index.
 
     Raises `ArgumentError` (sides, or a floor out of reach), `ShapeError`, `DuplicateIdError`, `NonFiniteRowsError`, and
     `RunBusyError` when another process builds there. A side of no rows is fine.
@@ -99,7 +100,7 @@ def build_index(
             # mkdtemp makes folders for the owner alone; who may read the index may read its files.
             os.chmod(part, target.stat().st_mode & 0o777)
             facts = _write_vectors(part, sides, rows, sample_queries or {}, (recall_floor, flat_below), say)
-            manifest = _write_rest(part, sides, rows, facts, fingerprint, canaries or {}, say)
+            manifest = _write_rest(part, sides, rows, facts, fingerprint, attachments or {}, say)
             write_json(target / MANIFEST, {"folder": part.name, **manifest}, INDEX_FORMAT, INDEX_VERSION)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
@@ -133,7 +134,7 @@ def _write_rest(
     rows: Mapping[str, npt.NDArray[np.float16]],
     facts: Mapping[str, VectorFacts],
     fingerprint: str,
-    canaries: Mapping[str, Canaries],
+    attachments: Attachments,
     say: Progress,
 ) -> dict[str, Any]:
     described = {
@@ -149,9 +150,12 @@ def _write_rest(
     own = hash_json({"model": fingerprint, "sides": described})
     say(f"writing {sum(map(len, rows.values())):,} items, their names and words")
     write_store(part / STORE_FILE, sides, own)
-    for side, kept in canaries.items():
-        save_canaries(part / CANARY_FILE.format(side=side), kept)
-    files = {path.name: {"size": path.stat().st_size, "sha256": hash_file(path)} for path in sorted(part.iterdir())}
+    for name, write in attachments.items():
+        write(part / ATTACHED_FOLDER / name)
+    paths = sorted(path for path in part.rglob("*") if path.is_file())
+    files = {
+        path.relative_to(part).as_posix(): {"size": path.stat().st_size, "sha256": hash_file(path)} for path in paths
+    }
     sync_folder(part)
     return {"model": fingerprint, "fingerprint": own, "sides": described, "files": files}
 

@@ -18,7 +18,7 @@ MANIFEST = "index.json"
 STORE_FILE = "items.sqlite"
 ROW_FILE = "{side}.rows.npy"
 VECTOR_FILE = "{side}.faiss"
-CANARY_FILE = "{side}.canaries.npz"
+ATTACHED_FOLDER = "attached"
 _SAMPLED_ROWS = 64
 
 

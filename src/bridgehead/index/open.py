@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, InputFileNotFoundError, MismatchError, RunStateError
-from bridgehead.index.canaries import load_canaries
 from bridgehead.index.layout import (
-    CANARY_FILE,
+    ATTACHED_FOLDER,
     ROW_FILE,
     STORE_FILE,
     VECTOR_FILE,
@@ -23,7 +22,6 @@ from bridgehead.index.layout import (
     read_manifest,
     row_sample_hash,
 )
-from bridgehead.index.side import Canaries
 from bridgehead.index.store import Item, ItemStore, WordHit
 from bridgehead.index.tuning import VectorFacts
 from bridgehead.index.vectors import Ranked, SideVectors, faiss_library
@@ -46,13 +44,13 @@ class Index:
     """
 
     def __init__(self, manifest: Mapping[str, Any], vectors: Mapping[str, SideVectors], store: ItemStore,
-                 canaries: Mapping[str, Canaries]) -> None:  # fmt: skip
+                 build: Path) -> None:  # fmt: skip
         self.model = str(manifest["model"])
         self.fingerprint = str(manifest["fingerprint"])
         self.sides: dict[str, SideFacts] = {
             str(side): _side_facts(content) for side, content in manifest["sides"].items()
         }
-        self.canaries = dict(canaries)
+        self._build = build
         self._vectors = dict(vectors)
         self._store = store
 
@@ -65,6 +63,11 @@ class Index:
     def close(self) -> None:
         """Close the item file; the index cannot be used afterwards."""
         self._store.close()
+
+    def attached(self, name: str) -> Path | None:
+        """Return the folder of the attachment `name` of this build, or None where it has none."""
+        folder = self._build / ATTACHED_FOLDER / name
+        return folder if folder.is_dir() else None
 
     def side_named(self, name: str) -> str:
         """Return "a" or "b" for a side's shown name or for "a" or "b". Raises `ArgumentError` listing the sides."""
@@ -146,10 +149,8 @@ def _open_build(build: Path, manifest: Mapping[str, Any], thorough: bool) -> Ind
     check_files(build, manifest["files"], thorough)
     vectors = {side: _open_vectors(build, side, content) for side, content in manifest["sides"].items()}
     sizes = {side: content["vectors"]["n_rows"] for side, content in manifest["sides"].items()}
-    paths = {side: build / CANARY_FILE.format(side=side) for side in sizes}
-    canaries = {side: load_canaries(path) for side, path in paths.items() if path.name in manifest["files"]}
     store = ItemStore(build / STORE_FILE, sizes, manifest["fingerprint"])
-    return Index(manifest, vectors, store, canaries)
+    return Index(manifest, vectors, store, build)
 
 
 def _open_vectors(build: Path, side: str, content: Mapping[str, Any]) -> SideVectors:

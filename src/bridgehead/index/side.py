@@ -1,6 +1,6 @@
 """What goes into an index for one side, checked before anything is written.
 
-Owns the input record of a side and of its canaries. It is not about how they are stored (`store`, `vectors`).
+Owns the input record of a side. It is not about how they are stored (`store`, `vectors`).
 """
 
 from collections import Counter
@@ -63,16 +63,3 @@ class IndexSide:
             value = self.payload[row].get(column)  # type: ignore[index]
             texts.extend(map(str, value) if isinstance(value, list | tuple) else [] if value is None else [str(value)])
         return " ".join(texts)
-
-
-@dataclass(frozen=True, eq=False)
-class Canaries:
-    """Items that are encoded again when an index is opened, with the encoder's rows of the day it was built.
-
-    `rows`: (n, d) float32, dense or CSR, before projection. `exact`: the rows must be equal (encoders fitted here);
-    otherwise their cosine must be at least 1 - 1e-4 (pretrained models on another machine or library version).
-    """
-
-    items: tuple[str, ...]
-    rows: Any
-    exact: bool

@@ -4,7 +4,7 @@ Light to import: FAISS, RDKit and encoders come with the first query that needs 
 torch models. Building and files of an index are in `index`.
 """
 
-from bridgehead.search.opening import item_kind, make_canaries, model_fingerprint, open_space, open_space_of
+from bridgehead.search.opening import canary_attachments, item_kind, model_fingerprint, open_space, open_space_of
 from bridgehead.search.reading import READINGS, Reading, read_query
 from bridgehead.search.space import Answer, Hit, Space
 
@@ -14,8 +14,8 @@ __all__ = [
     "Hit",
     "Reading",
     "Space",
+    "canary_attachments",
     "item_kind",
-    "make_canaries",
     "model_fingerprint",
     "open_space",
     "open_space_of",

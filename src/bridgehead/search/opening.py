@@ -5,20 +5,18 @@ heads' file. It also stores canaries, items that each encoder must encode as it 
 made here, for who builds an index, and compared here. Searching itself is in `space`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from bridgehead.encode import Encoder, load_encoder
-from bridgehead.errors import ArgumentError, EncoderError, InputFileNotFoundError
+from bridgehead.encode.canary import Canary, canary_rows, check_canary
+from bridgehead.errors import ArgumentError, InputFileNotFoundError
 from bridgehead.files import hash_file, hash_json
-from bridgehead.index import Canaries, open_index
-from bridgehead.index.canaries import check_canaries
+from bridgehead.index import open_index
 from bridgehead.search.space import Space
 
 HEADS_FILE = "heads.safetensors"
-N_CANARIES = 32
+_CANARY = "canary-{side}"
 _FOLDERS = {"refit": ("refit", "index"), "evaluated": ("", "index-evaluated")}
 
 
@@ -53,9 +51,9 @@ def open_space_of(model: str | Path, index: str | Path) -> Space:
     encoders = {side: load_encoder(folder / "encoders" / side) for side in ("a", "b")}
     opened = open_index(index, model_fingerprint(encoders["a"], encoders["b"], folder / HEADS_FILE))
     try:
-        for side, stored in opened.canaries.items():
-            encoded = encoders[side].encode(list(stored.items))
-            check_canaries(stored, encoded.rows, f"the encoder of side {side} ({encoders[side].spec})")
+        for side, encoder in encoders.items():
+            if (stored := opened.attached(_CANARY.format(side=side))) is not None:
+                check_canary(encoder, Canary.load(stored))
         return Space(opened, encoders["a"], encoders["b"], NumpyHeads.load(folder / HEADS_FILE))
     except BaseException:
         opened.close()
@@ -67,19 +65,18 @@ def model_fingerprint(encoder_a: Encoder, encoder_b: Encoder, heads: str | Path)
     return hash_json({"a": encoder_a.fingerprint(), "b": encoder_b.fingerprint(), "heads": hash_file(heads)})
 
 
-def make_canaries(encoder: Encoder, items: Sequence[str], n: int = N_CANARIES) -> Canaries | None:
-    """Return up to `n` items spread over `items`, with the rows that `encoder` gives them now.
+def canary_attachments(
+    encoder_a: Encoder, items_a: Sequence[str], encoder_b: Encoder, items_b: Sequence[str]
+) -> dict[str, Callable[[Path], object]]:
+    """Return the `attachments` of `build_index` by which `open_space` sees that the encoders are still the same.
 
-    None for an encoder that finds rows in a file by id or record: its fingerprint holds the file's hash. Raises
-    `EncoderError` when there are items and none of the chosen can be encoded.
+    An encoder that finds rows in a file by id or record gets none: its fingerprint holds the file's hash.
     """
-    if "rows:" in encoder.spec:
-        return None
-    chosen = list(dict.fromkeys(items[i] for i in np.linspace(0, len(items) - 1, min(n, len(items))).astype(int)))
-    encoded = encoder.encode(chosen)
-    if chosen and not len(encoded.index):
-        raise EncoderError(f"{encoder.spec} can encode none of {len(chosen)} items: {encoded.failures[0].reason}")
-    return Canaries(tuple(chosen[i] for i in encoded.index), encoded.rows, exact=encoder.needs_fit)
+    return {
+        _CANARY.format(side=side): canary_rows(encoder, items).save
+        for side, encoder, items in (("a", encoder_a, items_a), ("b", encoder_b, items_b))
+        if "rows:" not in encoder.spec and len(items)
+    }
 
 
 def item_kind(encoder: Encoder) -> str:
