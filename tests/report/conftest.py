@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from bridgehead.audits import Finding
 from bridgehead.report import (
     Answer,
+    Attribution,
+    Control,
     Curves,
     DataCheck,
     Direction,
@@ -14,11 +17,10 @@ from bridgehead.report import (
     Measure,
     QuerySet,
     ReportContent,
-    ShuffledControl,
-    Source,
     Table,
 )
 
+WHY = "5 models trained on shuffled links find no more than random ranking would"
 PICTURE = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 60"><circle cx="50" cy="30" r="20" fill="#fff" '
     'stroke="#333" stroke-width="3"/></svg>'
@@ -92,18 +94,20 @@ def content() -> ReportContent:
         curves=Curves(
             epochs,
             [4.5 * np.exp(-e / 8) + 0.8 for e in epochs],
+            [6.2 + 0.01 * e for e in epochs],
             [0.56 * (1 - np.exp(-e / 6)) for e in epochs],
             [14.3 + 0.9 * e for e in epochs],
             best_epoch=24,
         ),
-        shuffled=ShuffledControl(
-            "mrr", 0.56, [0.008, 0.011, 0.009, 0.012, 0.007], 0.0085, 0.014, "pass",
-            "Five trainings on shuffled links stay at chance, so the test does not leak into the training.",
-        ),
+        controls=[
+            Control(title, "mrr", observed, [0.008, 0.011, 0.009, 0.012, 0.007], 0.0085, 0.014, "pass", WHY)
+            for title, observed in (("text to molecule", 0.56), ("molecule to text", 0.42))
+        ],
+        findings=[Finding("distance between the sides", 0.31, "under 0.5", "pass", "the sides overlap")],
         heatmap=Heatmap(scores, np.eye(40, dtype=bool) | (rng.random((40, 40)) < 0.005)),
         data=data_check(),
         examples=examples(),
-        sources=[Source("IUPHAR/BPS Guide to PHARMACOLOGY 2020.5", "ODbL-1.0, CC-BY-SA-4.0", "Harding et al., 2018.")],
+        sources=[Attribution("IUPHAR/BPS Guide to PHARMACOLOGY 2020.5", "ODbL-1.0, CC-BY-SA-4.0", "Cite it.")],
         refit=True,
         made="2026-01-05",
     )  # fmt: skip

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bridgehead.report import CardContent, Direction, Measure, QuerySet, Source, render_card, write_card
+from bridgehead.report import Attribution, CardContent, Direction, Measure, QuerySet, render_card, write_card
 from bridgehead.report.card import plain
 
 
@@ -18,7 +18,7 @@ def card(**changes) -> CardContent:
         "aligned": [("links", "9,402")],
         "query_sets": [QuerySet("all queries", [direction])],
         "limits": ["Not for clinical use."],
-        "sources": [Source("Guide to PHARMACOLOGY", "ODbL-1.0", "Cite it.")],
+        "sources": [Attribution("Guide to PHARMACOLOGY", "ODbL-1.0", "Cite it.")],
         "refit": True,
     }
     return CardContent(**{**settings, **changes})

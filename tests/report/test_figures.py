@@ -6,7 +6,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from bridgehead.report import Curves, Heatmap, Measure, ShuffledControl, figures
+from bridgehead.report import Control, Curves, Heatmap, Measure, figures
 
 
 def read(svg: str) -> ElementTree.Element:
@@ -85,7 +85,7 @@ def test_a_scale_of_one_epoch_or_one_value_is_drawn(scale):
 
 def test_the_control_is_drawn_with_and_without_runs():
     for runs in ([0.01, 0.02], [0.01], []):
-        read(figures.shuffled_strip(ShuffledControl("mrr", 0.5, runs, 0.01, 0.02, "pass", "")))
+        read(figures.shuffled_strip(Control("a to b", "mrr", 0.5, runs, 0.01, 0.02, "pass", "")))
 
 
 def test_the_heatmap_is_one_image_whatever_its_size():
@@ -111,5 +111,5 @@ def test_a_drawing_that_fails_frees_the_lock():
     with pytest.raises(ValueError, match="could not convert"):
         figures.score_heatmap(Heatmap(np.array([["x"]])))
     with pytest.raises(ValueError, match="same size"):
-        figures.shuffled_strip(ShuffledControl("mrr", 0.5, [[0.1, 0.2], [0.3, 0.4]], 0.01, 0.02, "pass", ""))
+        figures.shuffled_strip(Control("a to b", "mrr", 0.5, [[0.1, 0.2], [0.3, 0.4]], 0.01, 0.02, "pass", ""))
     read(figures.rank_histogram([1.0], 9))

@@ -5,9 +5,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from bridgehead.audits import Finding
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.report import (
     Answer,
+    Attribution,
     Curves,
     Direction,
     Example,
@@ -16,7 +18,6 @@ from bridgehead.report import (
     Measure,
     QuerySet,
     ReportContent,
-    Source,
     Table,
     render_report,
     write_report,
@@ -91,7 +92,8 @@ def test_every_text_of_the_content_is_shown_as_it_is(content):
             made=HOSTILE,
             headline=[HOSTILE],
             query_sets=[QuerySet(HOSTILE, [hostile], HOSTILE)],
-            shuffled=replace(content.shuffled, why=HOSTILE, metric=HOSTILE),
+            controls=[replace(content.controls[0], title=HOSTILE, why=HOSTILE, metric=HOSTILE)],
+            findings=[Finding(HOSTILE, 0.1, HOSTILE, "warn", HOSTILE)],
             data=replace(
                 content.data,
                 counts=[(HOSTILE, HOSTILE)],
@@ -99,7 +101,7 @@ def test_every_text_of_the_content_is_shown_as_it_is(content):
                 tables=[Table(HOSTILE, [HOSTILE], [[HOSTILE]], HOSTILE)],
             ),
             examples=[Example(HOSTILE, HOSTILE, HOSTILE, [Answer("refit", [ExampleHit(1, HOSTILE, 0.1, HOSTILE)], 1)])],
-            sources=[Source(HOSTILE, HOSTILE, HOSTILE)],
+            sources=[Attribution(HOSTILE, HOSTILE, HOSTILE)],
         )
     )
     found = Elements(page)
@@ -155,7 +157,7 @@ def test_the_least_content_makes_a_page_of_the_same_form():
     page = render_report(ReportContent("t", ("a", "b"), [], [QuerySet("all queries", [direction])]))
     text = words(page)
     assert "No query of this kind is in the test part." in text
-    for heading in ("Training", "Control", "Example queries", "Sources"):
+    for heading in ("Training", "Is it real?", "Example queries", "Sources"):
         assert heading not in text
 
 

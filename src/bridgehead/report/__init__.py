@@ -7,6 +7,8 @@ Owns what they say and how they look. Not about measuring (`evaluate`, `audits`)
 from bridgehead.report.card import CardContent, render_card, write_card
 from bridgehead.report.content import (
     Answer,
+    Attribution,
+    Control,
     Curves,
     DataCheck,
     Direction,
@@ -16,16 +18,16 @@ from bridgehead.report.content import (
     Measure,
     QuerySet,
     ReportContent,
-    ShuffledControl,
-    Source,
     Table,
-    direction_of,
 )
+from bridgehead.report.gather import controls_of, curves_of, data_check_of, direction_of
 from bridgehead.report.html import render_report, write_report
 
 __all__ = [
     "Answer",
+    "Attribution",
     "CardContent",
+    "Control",
     "Curves",
     "DataCheck",
     "Direction",
@@ -35,9 +37,10 @@ __all__ = [
     "Measure",
     "QuerySet",
     "ReportContent",
-    "ShuffledControl",
-    "Source",
     "Table",
+    "controls_of",
+    "curves_of",
+    "data_check_of",
     "direction_of",
     "render_card",
     "render_report",

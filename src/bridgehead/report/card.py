@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bridgehead.files import write_text
 from bridgehead.report import wording
-from bridgehead.report.content import Direction, Field, Measure, QuerySet, Source
+from bridgehead.report.content import Attribution, Direction, Field, Measure, QuerySet
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
 
@@ -33,7 +33,7 @@ class CardContent:
     query_sets: Sequence[QuerySet] = ()
     uses: Sequence[str] = ()
     limits: Sequence[str] = ()
-    sources: Sequence[Source] = ()
+    sources: Sequence[Attribution] = ()
     refit: bool = False
 
 
@@ -112,8 +112,8 @@ def _row(name: str, measure: Measure, baseline: Measure | None) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _source(source: Source) -> str:
-    return f"{plain(source.name)} ({plain(source.licence)}). {plain(source.attribution)}".rstrip()
+def _source(source: Attribution) -> str:
+    return f"{plain(source.name)} ({plain(source.licence)}). {plain(source.sentence)}".rstrip()
 
 
 def _bullets(lines: Sequence[str]) -> str:

@@ -4,15 +4,15 @@ All texts are taken as they are and escaped by whoever writes them out. This mod
 (`html`, `card`, `figures`) or how it was measured (`evaluate`, `audits`).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bridgehead.audits.finding import Finding, Verdict
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate import DirectionReport
 from bridgehead.vectors import FloatArray, IntArray
 
-Verdict = Literal["pass", "warn", "fail"]
 Field = tuple[str, str]
 
 
@@ -61,29 +61,33 @@ class QuerySet:
 class Curves:
     """What training logged for each epoch: equally long sequences; empty ones are left out of the figures.
 
-    `logit_scale` is s = 1 / temperature; `best_epoch` is the epoch whose weights were kept.
+    `chance_loss` is the loss of rows drawn at random at the same batch size, `logit_scale` is s = 1 / temperature, and
+    `best_epoch` is the epoch whose weights were kept.
     """
 
     epoch: Sequence[int] = ()
     loss: Sequence[float] = ()
+    chance_loss: Sequence[float] = ()
     valid_mrr: Sequence[float] = ()
     logit_scale: Sequence[float] = ()
     best_epoch: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("loss", "valid_mrr", "logit_scale"):
+        for name in ("loss", "chance_loss", "valid_mrr", "logit_scale"):
             found = len(getattr(self, name))
             if found not in (0, len(self.epoch)):
                 raise ShapeError(f"{name} has {found} values; expected one for each of the {len(self.epoch)} epochs")
 
 
 @dataclass(frozen=True)
-class ShuffledControl:
+class Control:
     """The same training on links whose partners were exchanged: `runs` values of `metric` beside the real one.
 
-    `chance_high` is the upper end of the 95 % interval around chance: an honest pipeline keeps the mean under it.
+    `title` names the direction. `chance_high` is the upper end of the 95 % interval around chance: an honest pipeline
+    keeps the mean under it.
     """
 
+    title: str
     metric: str
     observed: float
     runs: Sequence[float]
@@ -91,6 +95,11 @@ class ShuffledControl:
     chance_high: float
     verdict: Verdict
     why: str
+
+    @property
+    def mean(self) -> float:
+        """The mean over the shuffled runs; NaN without any."""
+        return sum(self.runs) / len(self.runs) if len(self.runs) else math.nan
 
 
 @dataclass(frozen=True)
@@ -172,12 +181,12 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where data or weights come from, under which licence, and the sentence of attribution that it asks for."""
+class Attribution:
+    """Where data or weights come from, under which licence, and the sentence that the licence asks for."""
 
     name: str
     licence: str
-    attribution: str = ""
+    sentence: str = ""
 
 
 @dataclass(frozen=True)
@@ -196,45 +205,15 @@ class ReportContent:
     summary: str = ""
     baseline: str = ""
     curves: Curves = field(default_factory=Curves)
-    shuffled: ShuffledControl | None = None
+    controls: Sequence[Control] = ()
+    findings: Sequence[Finding] = ()
     heatmap: Heatmap | None = None
     data: DataCheck = field(default_factory=DataCheck)
     examples: Sequence[Example] = ()
-    sources: Sequence[Source] = ()
+    sources: Sequence[Attribution] = ()
     refit: bool = False
     made: str = ""
 
     def __post_init__(self) -> None:
         if not self.query_sets or not self.query_sets[0].directions:
             raise ArgumentError("a report needs at least one set of queries with a direction; evaluate the run first")
-
-
-def direction_of(
-    report: DirectionReport, query: str, candidate: str, baseline: DirectionReport | None = None
-) -> Direction:
-    """Return what is shown of one direction of a retrieval report, `query` and `candidate` being the shown names.
-
-    `baseline` is the same direction of the untrained baseline's report. recall_all@k and ndcg@k are left to the file
-    of metrics: a table that says everything is read by nobody.
-    """
-    return Direction(
-        query=query,
-        candidate=candidate,
-        n_queries=report.n_queries,
-        n_candidates=report.n_candidates,
-        measures=_measures(report),
-        baseline={} if baseline is None else _measures(baseline),
-        ranks=report.ranks,
-        n_true=report.n_true,
-        n_without_truth=report.n_without_truth,
-        n_ties=report.n_ties,
-    )
-
-
-def _measures(report: DirectionReport) -> dict[str, Measure]:
-    measures = {}
-    for name, value in report.values.items():
-        if not name.startswith(("recall_all@", "ndcg@")):
-            low, high = report.interval.get(name, (None, None))
-            measures[name] = Measure(value, low, high, report.chance.get(name))
-    return measures

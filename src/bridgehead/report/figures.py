@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.special import gammaln
 
-from bridgehead.report.content import Curves, Heatmap, Measure, ShuffledControl
+from bridgehead.report.content import Control, Curves, Heatmap, Measure
 from bridgehead.vectors import FloatArray
 
 # Stand-ins for the CSS variables: matplotlib wants colours, the page wants names.
@@ -134,17 +134,20 @@ def training_curves(curves: Curves) -> list[tuple[str, str]]:
         ("logit_scale", curves.logit_scale, SECOND),
     ):
         if len(values):
-            drawn.append((name, _curve(name, curves.epoch, values, colour, curves.best_epoch)))
+            drawn.append((name, _curve(name, curves, values, colour)))
     return drawn
 
 
-def _curve(name: str, epochs: Sequence[int], values: Sequence[float], colour: str, best: int | None) -> str:
+def _curve(name: str, curves: Curves, values: Sequence[float], colour: str) -> str:
     with _drawing(3.4, 2.4) as figure:
         axes = figure.add_subplot()
         # A single epoch is a point, which a line alone would not show.
-        axes.plot(epochs, values, color=colour, marker="o", markersize=2.6)
-        if best is not None:
-            axes.axvline(best, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+        axes.plot(curves.epoch, values, color=colour, marker="o", markersize=2.6, label=name)
+        if name == "loss" and len(curves.chance_loss):
+            axes.plot(curves.epoch, curves.chance_loss, color=SECOND, linestyle=(0, (1, 1)), label="random rows")
+            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, handlelength=1.4)
+        if curves.best_epoch is not None:
+            axes.axvline(curves.best_epoch, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.set_xlabel("epoch")
         axes.set_ylabel(name)
@@ -162,7 +165,7 @@ def _inverse(values: Any) -> Any:
         return 1.0 / np.asarray(values, dtype=np.float64)
 
 
-def shuffled_strip(control: ShuffledControl) -> str:
+def shuffled_strip(control: Control) -> str:
     """Return one axis with the chance interval as a band, each shuffled run as a dot, and the real run as a diamond."""
     with _drawing(4.8, 1.5) as figure:
         axes = figure.add_subplot()

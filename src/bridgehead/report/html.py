@@ -77,7 +77,7 @@ def _figures(content: ReportContent) -> dict[str, Any]:
             for groups in (_recall_groups(content, n) for n in range(len(directions)))
         ],
         "curves": [(name, Markup(svg)) for name, svg in figures.training_curves(content.curves)],
-        "shuffled": Markup(figures.shuffled_strip(content.shuffled)) if content.shuffled else None,
+        "controls": [Markup(figures.shuffled_strip(control)) for control in content.controls],
         "heatmap": Markup(figures.score_heatmap(content.heatmap)) if content.heatmap else None,
     }
 
