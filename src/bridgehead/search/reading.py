@@ -76,7 +76,8 @@ def read_query(
 def _checked(text: str) -> str:
     if not isinstance(text, str):
         raise ArgumentError(f"the query is a {type(text).__name__}; expected text")
-    value = text.strip()
+    # Lone surrogates are no characters: nothing below could store or parse them.
+    value = text.encode("utf-8", "replace").decode().strip()
     if not value:
         raise ArgumentError("the query is empty; expected an id, a name, an InChIKey, a SMILES or words")
     if len(value) > MAX_QUERY_LENGTH:

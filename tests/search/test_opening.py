@@ -1,0 +1,136 @@
+"""Opening a run folder with real encoders and heads, without torch on the way to an answer."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bridgehead
+from bridgehead.encode import make_encoder
+from bridgehead.errors import ArgumentError, InputFileNotFoundError, MismatchError
+from bridgehead.index import IndexSide, build_index
+from bridgehead.search import canary_attachments, item_kind, model_fingerprint, open_space, open_space_of
+
+SMILES = ["CC(=O)Oc1ccccc1C(=O)O", "CC(C)NCC(O)COc1cccc2ccccc12", "CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1"]
+TEXTS = ["inhibits cyclooxygenase", "beta blocker", "solvent", "antiseptic", "reduces fever and pain"]
+IDS = [str(4000 + n) for n in range(5)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run folder: untrained heads are enough to see that all parts meet."""
+    import torch
+
+    from bridgehead.align import HeadConfig, HeadsConfig, NumpyHeads, TwoHeads, save_heads
+
+    folder = tmp_path_factory.mktemp("run")
+    model = folder / "refit"
+    encoder_a = make_encoder("molecule:fingerprints", min_count=1, processes=1).fit(SMILES)
+    encoder_b = make_encoder("text:ngram").fit(TEXTS)
+    encoder_a.save(model / "encoders" / "a")
+    encoder_b.save(model / "encoders" / "b")
+    torch.manual_seed(0)
+    config = HeadsConfig(
+        HeadConfig(encoder_a.n_columns, 16, (32,), sparse=True), HeadConfig(encoder_b.n_columns, 16, (32,), sparse=True)
+    )
+    save_heads(TwoHeads(config), model / "heads.safetensors")
+    heads = NumpyHeads.load(model / "heads.safetensors")
+    sides = {
+        "a": IndexSide("molecule", heads.project_a(encoder_a.encode(SMILES).rows), SMILES, IDS, item_kind(encoder_a)),
+        "b": IndexSide("text", heads.project_b(encoder_b.encode(TEXTS).rows), TEXTS, TEXTS, item_kind(encoder_b)),
+    }
+    build_index(
+        folder / "index",
+        sides,
+        model_fingerprint(encoder_a, encoder_b, model / "heads.safetensors"),
+        attachments=canary_attachments(encoder_a, SMILES, encoder_b, TEXTS),
+    )
+    return folder
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_new_query_lands_on_the_item_that_was_indexed(run):
+    with open_space(run) as space:
+        for text in TEXTS:
+            hit = space.search(text, k=1, of="text", read_as="text")[0]
+            assert hit.item == text and hit.score == pytest.approx(1, abs=1e-5)
+        hit = space.search("O=C(O)c1ccccc1OC(C)=O", k=1, of="molecule")[0]  # aspirin, another way round
+        assert hit.id == "4000" and hit.read_as == "smiles" and hit.score == pytest.approx(1, abs=1e-5)
+        assert len(space.search("4001", k=100)) == 5
+        assert space.kinds == {"a": "molecule", "b": "text"}
+
+
+def test_a_text_of_unknown_characters_is_not_answered_by_the_heads_biases(run):
+    with open_space(run) as space:
+        answer = space.answer("头痛药")
+    assert answer.hits == () and "knows nothing of it" in answer.note
+
+
+def test_a_query_over_ngrams_and_fingerprints_imports_no_torch(run):
+    program = (
+        "import sys, bridgehead.search\n"
+        "heavy = {'torch', 'faiss', 'rdkit', 'sklearn', 'transformers'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        f"space = bridgehead.search.open_space({str(run)!r})\n"
+        "assert space.search('reduces fever') and space.search('c1ccccc1O')\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules)\n"
+    )
+    path = str(Path(bridgehead.__file__).parent.parent)
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": path})
+
+
+def test_other_heads_are_refused(copy):
+    path = copy / "refit" / "heads.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(MismatchError, match="another model"):
+        open_space(copy)
+
+
+def test_another_encoder_is_refused(copy):
+    make_encoder("text:ngram").fit([*TEXTS, "one more"]).save(copy / "refit" / "encoders" / "b")
+    with pytest.raises(MismatchError, match="another model"):
+        open_space(copy)
+
+
+def test_an_encoder_whose_rows_changed_though_its_fingerprint_did_not_is_refused(copy, monkeypatch):
+    from bridgehead.encode.ngram import NgramEncoder
+
+    original = NgramEncoder.raw_rows
+
+    def changed(self, *arguments, **options):
+        raw = original(self, *arguments, **options)
+        raw.rows.data[0] = np.nextafter(raw.rows.data[0], np.float32(2))
+        return raw
+
+    monkeypatch.setattr(NgramEncoder, "raw_rows", changed)
+    with pytest.raises(MismatchError, match="text:ngram"):
+        open_space(copy)
+
+
+def test_what_is_not_there_is_named(run, tmp_path):
+    with pytest.raises(InputFileNotFoundError, match="no run folder"):
+        open_space(tmp_path / "nowhere")
+    with pytest.raises(InputFileNotFoundError, match="run the stage refit"):
+        open_space(tmp_path)
+    with pytest.raises(InputFileNotFoundError, match="run the stage train"):
+        open_space(run, heads="evaluated")
+    with pytest.raises(InputFileNotFoundError, match="holds no index"):
+        open_space_of(run / "refit", tmp_path)
+    with pytest.raises(ArgumentError, match="expected 'refit' or 'evaluated'"):
+        open_space(run, heads="best")
+
+
+def test_kinds_come_from_the_spec():
+    assert item_kind(make_encoder("molecule:fingerprints")) == "molecule"
+    assert item_kind(make_encoder("molecule:fingerprints + text:ngram")) == "molecule"
