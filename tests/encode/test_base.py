@@ -33,7 +33,7 @@ def test_a_spec_that_names_no_encoder_is_refused_with_those_there_are(spec: str)
 
 
 def test_a_setting_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(EncoderError, match="max_colums"):
+    with pytest.raises(EncoderError, match="no setting max_colums; it has word_range"):
         make_encoder("text:ngram", max_colums=3)
 
 

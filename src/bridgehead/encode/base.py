@@ -5,6 +5,7 @@ not about training heads on rows (`align`) or about files of pairs (`pairs`).
 """
 
 import importlib
+import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -205,10 +206,11 @@ def make_encoder(spec: str, **settings: Any) -> Encoder:
     module, name, wanted = _KINDS[kind]
     encoder_class = getattr(importlib.import_module(module), name)
     arguments = [argument] if wanted is not None else []
-    try:
-        encoder: Encoder = encoder_class(*arguments, **settings)
-    except TypeError as error:
-        raise EncoderError(f"{spec}: {error}; settings given: {', '.join(settings) or 'none'}") from error
+    known = list(inspect.signature(encoder_class).parameters)[len(arguments) :]
+    if not set(settings) <= set(known):
+        unknown = ", ".join(sorted(set(settings) - set(known)))
+        raise EncoderError(f"{spec} has no setting {unknown}; it has {', '.join(known)}")
+    encoder: Encoder = encoder_class(*arguments, **settings)
     return encoder
 
 

@@ -125,11 +125,15 @@ class FingerprintEncoder(Encoder):
         """
         counted = self.counts(items, cache, progress).rows
         assert isinstance(counted, CountRows)
+        return self.with_columns_of(counted)
+
+    def with_columns_of(self, counted: CountRows) -> Self:
+        """Return an encoder whose columns are the features of these counted training molecules; see `fit`."""
         held = np.bincount(counted.codes, minlength=len(counted.table))
         columns = counted.table[held >= self.min_count]
         if not len(columns):
             raise EncoderError(
-                f"{self.kind}: no feature is in {self.min_count} or more of {len(items)} training molecules; "
+                f"{self.kind}: no feature is in {self.min_count} or more of {len(counted)} training molecules; "
                 "expected SMILES to learn from (or a lower min_count)"
             )
         fitted = type(self)(**self.settings(), processes=self.processes)
@@ -139,10 +143,15 @@ class FingerprintEncoder(Encoder):
     def raw_rows(
         self, items: Sequence[str], cache: RowCache | None, progress: Progress | None, origin: Origin
     ) -> RawRows:
-        columns = self._fitted()
+        self._fitted()
         block = self.counts(items, cache, progress)
-        counted = block.rows
-        assert isinstance(counted, CountRows)
+        assert isinstance(block.rows, CountRows)
+        rows, share = self.weighted(block.rows)
+        return RawRows(rows, block.index, block.reasons, unknown_share=share)
+
+    def weighted(self, counted: CountRows) -> tuple[Any, float | None]:
+        """Return the CSR rows of counted molecules, and the share of their features that have no column."""
+        columns = self._fitted()
         column_of = np.searchsorted(columns, counted.table)
         known = np.zeros(len(counted.table), dtype=bool)
         inside = column_of < len(columns)
@@ -152,8 +161,7 @@ class FingerprintEncoder(Encoder):
         column = column_of[counted.codes[keep]].astype(np.int32)
         data = self._block_scaled(counted.counts[keep], column, indptr)
         rows = sparse.csr_matrix((data, column, indptr.astype(np.int32)), shape=(len(counted), len(columns)))
-        share = 1 - int(keep.sum()) / len(keep) if len(keep) else None
-        return RawRows(rows, block.index, block.reasons, unknown_share=share)
+        return rows, 1 - int(keep.sum()) / len(keep) if len(keep) else None
 
     def _block_scaled(self, counts: Any, column: Any, indptr: Any) -> Any:
         n_rows = len(indptr) - 1
