@@ -1,0 +1,63 @@
+import subprocess
+import sys
+
+import pytest
+
+from bridgehead.errors import ConfigError
+from bridgehead.train import TrainConfig
+
+
+def test_every_field_explains_itself():
+    assert all(len(field.description or "") > 15 for field in TrainConfig.model_fields.values())
+
+
+def test_auto_standardises_dense_rows_and_makes_csr_rows_unit():
+    heads = TrainConfig.of(hidden=(8,), hidden_b=()).heads((5, False), (7, True))
+    assert (heads.a.input_norm, heads.b.input_norm) == ("standard", "unit")
+    assert (heads.a.hidden, heads.b.hidden) == ((8,), ())
+    assert (heads.a.input_dim, heads.b.input_dim) == (5, 7)
+
+
+@pytest.mark.parametrize(("links", "size"), [(3, 32), (320, 32), (1000, 100), (5120, 512), (100_000, 512)])
+def test_the_batch_follows_the_data_unless_it_is_given(links, size):
+    assert TrainConfig.of().links_per_batch(links) == size
+    assert TrainConfig.of(batch_size=77).links_per_batch(links) == 77
+
+
+def test_the_fingerprint_is_of_what_shapes_the_result():
+    base = TrainConfig.of().fingerprint()
+    assert TrainConfig.of(checkpoint_seconds=1).fingerprint() == base
+    assert TrainConfig.of(dropout=0.2).fingerprint() != base
+    assert TrainConfig.of(seed=1).fingerprint() != base
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"epoch": 3}, r"epoch: Extra inputs are not permitted \(got 3\)"),
+        ({"epochs": 0}, "epochs: .*greater than or equal to 1"),
+        ({"batch_size": 1}, "batch_size: .*greater than or equal to 2"),
+        ({"dropout": 1.0}, "dropout: .*less than 1"),
+        ({"learning_rate": float("nan")}, "learning_rate: .*finite"),
+        ({"learning_rate": "fast"}, "learning_rate: .*number.*'fast'"),
+        ({"logit_scale_init": 500}, "lies outside logit_scale_bounds"),
+        ({"logit_scale_bounds": (5, 1)}, "lies outside logit_scale_bounds"),
+        ({"betas": (0.9, 1.0)}, "betas"),
+        ({"residual": True}, "residual needs a first hidden layer"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_with_field_and_value(settings, match):
+    with pytest.raises(ConfigError, match=match):
+        TrainConfig.of(settings)
+
+
+def test_zero_and_none_are_values():
+    config = TrainConfig.of(warmup_epochs=0, weight_decay=0, patience=None, logit_scale_bounds=None)
+    assert (config.warmup_epochs, config.weight_decay, config.patience, config.logit_scale_bounds) == (0, 0, None, None)
+
+
+def test_reading_a_config_needs_no_torch():
+    program = "import sys; from bridgehead.train import TrainConfig; TrainConfig.of(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
