@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from bridgehead.errors import ArgumentError, DataError
+from bridgehead.pairs.sources import BOM
 from bridgehead.vectors import IntArray
 
 QuoteMode = Literal["auto", "on", "off"]
@@ -179,8 +180,12 @@ def _read_cells(body: bytes, names: list[str], n_records: int, separator: str, q
         return pl.DataFrame(schema=schema)
     # polars drops a carriage return at the end of a cell, so those that are content travel as another character.
     mark = _absent_character(body.decode()) if b"\r" in body else None
+    if mark:
+        body = body.replace(b"\r", mark.encode())
+    if body.startswith(BOM):
+        body = BOM + body  # polars takes one off, and here it is the content of a cell
     frame = pl.read_csv(
-        body.replace(b"\r", mark.encode()) if mark else body,
+        body,
         has_header=False,
         schema=schema,
         separator=separator,

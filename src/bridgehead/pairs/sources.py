@@ -27,7 +27,8 @@ _FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
+"""The byte-order mark of UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def to_utf8(data: bytes, encoding: str, path: Path) -> bytes:
     if text.startswith("\ufeff"):
         return text[1:].encode("utf-8")
     is_utf8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8", "ascii", "utf-8-sig")
-    return data.removeprefix(_BOM) if is_utf8 else text.encode("utf-8")
+    return data.removeprefix(BOM) if is_utf8 else text.encode("utf-8")
 
 
 def _decode_message(data: bytes, encoding: str, path: Path, error: UnicodeError) -> str:

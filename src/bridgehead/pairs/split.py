@@ -216,7 +216,7 @@ class _Units:
 def _deal(
     units: _Units, shares: npt.NDArray[np.float64], seed: int, hold_out: HoldOut
 ) -> tuple[npt.NDArray[np.int64], dict[str, int], list[str]]:
-    """Deal the components out in the order of their hashes: test up to its share, then valid, the rest to train."""
+    """Deal the components out in the order of their hashes: to test or valid, whichever lacks more, else to train."""
     wanted = [part for part in (_TRAIN, _VALID, _TEST) if shares[part] > 0]
     n, total = len(units.components), int(units.sizes.sum())
     if n < len(wanted):
@@ -228,19 +228,21 @@ def _deal(
         )
     hashes = [hashlib.sha256(f"{seed}\x1f{name}".encode("utf-8", "surrogatepass")).digest() for name in units.names]
     order = sorted(range(n), key=lambda unit: (hashes[unit], units.names[unit]))
-    parts = np.zeros(n, dtype=np.int64)
-    parts[units.forced] = _TEST
     free = [unit for unit in order if not units.forced[unit]]
-    for part in (_TEST, _VALID):
-        room = round(shares[part] * total) - int(units.sizes[parts == part].sum())
-        for unit in free:
-            if room > 0 and parts[unit] == _TRAIN and units.sizes[unit] <= room:
-                parts[unit] = part
-                room -= int(units.sizes[unit])
-    for part in wanted[1:]:
-        spare = [unit for unit in free if parts[unit] == _TRAIN]
-        if not (parts == part).any() and len(spare) > 1:
-            parts[min(spare, key=lambda unit: units.sizes[unit])] = part
+    parts = np.where(units.forced, _TEST, _TRAIN)
+    room = _room(units, shares)
+    for unit in free:
+        part = _TEST if room[_TEST] >= room[_VALID] else _VALID
+        if units.sizes[unit] > room[part]:
+            part = _TEST + _VALID - part
+        if units.sizes[unit] <= room[part]:
+            parts[unit] = part
+            room[part] -= int(units.sizes[unit])
+    for part in wanted:
+        counts = np.bincount(parts, minlength=len(PARTS))
+        spare = [unit for unit in free if counts[parts[unit]] > 1]
+        if not counts[part] and spare:
+            parts[min(spare, key=lambda unit: (parts[unit] != _TRAIN, units.sizes[unit]))] = part
     missing = [PARTS[part] for part in wanted if not (parts == part).any()]
     if missing:
         raise ArgumentError(
@@ -249,6 +251,17 @@ def _deal(
         )
     n_entities: dict[str, int] = {name: int(units.sizes[parts == part].sum()) for part, name in enumerate(PARTS)}
     return parts, n_entities, _off_target(n_entities, shares, total)
+
+
+def _room(units: _Units, shares: npt.NDArray[np.float64]) -> dict[int, int]:
+    """Return how many entities valid and test still take; at least one of those that are free is left to train."""
+    total = int(units.sizes.sum())
+    free = int(units.sizes[~units.forced].sum())
+    room = {part: round(shares[part] * total) for part in (_VALID, _TEST)}
+    room[_TEST] = max(0, room[_TEST] - (total - free))
+    while sum(room.values()) >= max(1, free):
+        room[max(room, key=lambda part: room[part])] -= 1
+    return room
 
 
 def _what(hold_out: HoldOut) -> str:

@@ -16,6 +16,10 @@ from bridgehead.pairs.delimited import Records
 _SHOWN = 80
 
 
+class _Number(str):
+    """A number as it stands in the file."""
+
+
 def read_jsonl(data: bytes, name: str) -> Records:
     """Return the records of UTF-8 JSON lines, one object a line.
 
@@ -47,7 +51,7 @@ def read_jsonl(data: bytes, name: str) -> Records:
 
 def _object(line: str) -> dict[str, Any] | str:
     try:
-        found = json.loads(line, parse_float=str, parse_int=str, parse_constant=_constant)
+        found = json.loads(line, parse_float=_Number, parse_int=_Number, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
         return f"not JSON ({error}): {line[:_SHOWN]}"
     return found if isinstance(found, dict) else f"not a JSON object: {line[:_SHOWN]}"
@@ -73,10 +77,18 @@ def _text(value: Any) -> str | None:
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+    text = str(value) if isinstance(value, str) else _json(value)
     # A lone surrogate, which "\ud800" in JSON may stand for, is no text and cannot be stored as UTF-8.
-    return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _json(value: Any) -> str:
+    """Return nested JSON with its numbers as they stood in the file."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(key)}: {_json(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
 
 
 def read_parquet(data: bytes, name: str) -> Records:
