@@ -1,6 +1,7 @@
 """The layout of the package, held by the syntax of its source: who may import whom, and how big a part may grow."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,8 @@ MOST_LINES = 380
 def imports_of(source: str, package: list[str]) -> Iterator[str]:
     """Yield the full name of all that a module imports, wherever: at its top, in functions, for type checking only.
 
-    `package` are the parts of the package that the module is in. `import_module` with a literal counts as well.
+    `package` are the parts of the package that the module is in. `import_module` with a literal counts as well, and so
+    does the name of one of our modules as a text.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -58,6 +60,9 @@ def imports_of(source: str, package: list[str]) -> Iterator[str]:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__"):
                 yield str(node.args[0].value)
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"bridgehead(\.\w+)+", str(node.value)):
+            # A table of module names is imported by whoever looks something up in it.
+            yield node.value
 
 
 def place(path: Path) -> str:
@@ -77,6 +82,7 @@ def imported(path: Path) -> set[str]:
         ("from . import heads", {"bridgehead.align.heads"}),
         ("def f():\n    from torch import nn", {"torch.nn"}),
         ("if TYPE_CHECKING:\n    import rdkit.Chem", {"rdkit.Chem"}),
+        ("KINDS = {'x': ('bridgehead.encode.ngram', 'X')}", {"bridgehead.encode.ngram"}),
         ("import_module('faiss'); importlib.import_module('x.y')", {"faiss", "x.y"}),
     ],
 )
