@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
-from bridgehead.evaluate import report_from_scores, retrieval_report
+from bridgehead.evaluate import report_from_scores, retrieval_report, scored
 from bridgehead.links import Links
 from reference import mean_metrics
 
@@ -76,3 +76,21 @@ def test_a_block_of_another_shape_is_refused() -> None:
         report_from_scores(lambda rows: np.zeros((3, 2)), links=Links.identity(3))
     with pytest.raises(ArgumentError, match="block = 0"):
         report_from_scores(lambda rows: np.zeros((3, 3)), links=Links.identity(3), block=0)
+
+
+@pytest.mark.parametrize(("budget", "calls"), [(64 << 20, 5), (7 * 50 * 8, 5 + 6 * 5)])
+def test_without_a_second_function_scores_are_kept_only_where_they_fit_a_block(
+    cosines: Any, budget: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z_a, z_b, links = cosines
+    scores = unit(z_a) @ unit(z_b).T
+    seen: list[slice] = []
+
+    def score(rows: slice) -> np.ndarray:
+        seen.append(rows)
+        return scores[rows]
+
+    monkeypatch.setattr(scored, "_BLOCK_BYTES", budget)
+    found = report_from_scores(score, links=links, block=10, n_resamples=0)
+    assert len(seen) == calls
+    assert found.to_dict() == pytest.approx(retrieval_report(z_a, z_b, links, n_resamples=0).to_dict(), abs=1e-12)

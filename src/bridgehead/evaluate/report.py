@@ -15,7 +15,7 @@ from bridgehead.evaluate.exact import Candidates, CosineRows, levels_of_rows
 from bridgehead.evaluate.intervals import bootstrap_intervals
 from bridgehead.evaluate.levels import Truth
 from bridgehead.evaluate.record import DirectionReport, RetrievalReport
-from bridgehead.evaluate.scored import BlockFunction, columns_of, levels_of_scores
+from bridgehead.evaluate.scored import BlockFunction, columns_of, kept_when_small, levels_of_scores
 from bridgehead.evaluate.ties import Float64Array, TieLevels, expected_metrics
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, to_numpy
@@ -110,17 +110,19 @@ def report_from_scores(
 
     `score_a_to_b(rows)` takes a slice of rows of a and returns float64-able scores (len, n_b), dense or CSR, higher is
     better; `score_b_to_a` does the same for rows of b. Without it the scorer is taken as symmetric: columns of
-    `score_a_to_b` are read, which asks for all rows of a once for every block of b. `links` says both numbers of rows.
+    `score_a_to_b` are read, which asks for all rows of a once for every 64 MB of scores (once in all when they fit into
+    that). `links` says both numbers of rows.
     Scores that differ by at most 1e-12 are tied. All else is as in `retrieval_report`, errors too.
     """
     settings = _settings(ks, n_resamples, seed)
     n_a, n_b = links.n_a, links.n_b
     forth = _direction(links, queries_a, entities_a, "a", names)
     back = _direction(links.swapped(), queries_b, entities_b, "b", names[::-1])
-    # Each block of columns costs all scores once more, so without a function of their own they come in large blocks.
-    reverse, reverse_block = (
-        (score_b_to_a, block) if score_b_to_a else (columns_of(score_a_to_b, n_a, n_b, block), None)
-    )
+    reverse, reverse_block = score_b_to_a, block
+    if reverse is None:
+        # Each block of columns costs all scores once more, so columns come in large blocks.
+        score_a_to_b = kept_when_small(score_a_to_b, n_a, n_b, block)
+        reverse, reverse_block = columns_of(score_a_to_b, n_a, n_b, block), None
     return RetrievalReport(
         _summary(forth, *levels_of_scores(score_a_to_b, forth.truth, n_a, n_b, block, "score_a_to_b"), settings),
         _summary(back, *levels_of_scores(reverse, back.truth, n_b, n_a, reverse_block, "score_b_to_a"), settings),

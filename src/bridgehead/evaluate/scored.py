@@ -60,6 +60,15 @@ def columns_of(score: BlockFunction, n_rows: int, n_columns: int, block: int | N
     return transposed
 
 
+def kept_when_small(score: BlockFunction, n_rows: int, n_columns: int, block: int | None = None) -> BlockFunction:
+    """Return a function with the same scores that computes them once, where all of them fit into one block (64 MB)."""
+    if n_rows * n_columns * 8 > _BLOCK_BYTES:
+        return score
+    parts = [checked_block(score, rows, n_columns, "score_a_to_b") for rows in _steps(n_rows, n_columns, block)]
+    kept = np.concatenate([np.zeros((0, n_columns)), *parts])
+    return lambda rows: kept[rows]
+
+
 def checked_block(score: BlockFunction, rows: slice, n_candidates: int, name: str) -> Float64Array:
     """Return the block of scores of `rows` as float64, after checking its shape and that all are finite."""
     block = to_numpy(score(rows))
