@@ -97,7 +97,7 @@ def parse(smiles: str, *, max_atoms: int = MAX_ATOMS, max_length: int = MAX_LENG
         raise StructureError(f"{smiles!r} is no structure; expected a SMILES such as 'CCO'")
     if len(text) > max_length:
         raise StructureError(f"a SMILES of {len(text):,} characters; at most {max_length:,} are read")
-    if any(character.isspace() or character == "\0" for character in text):
+    if "\0" in text or len(text.split(None, 1)) > 1:
         raise StructureError(f"{_short(text)!r} holds white space; expected a SMILES alone, without a name after it")
     with base.BlockLogs():
         molecule = chem.MolFromSmiles(text)

@@ -202,37 +202,36 @@ def count_features(
 ) -> tuple[CountRows, npt.NDArray[np.int64], list[tuple[int, str]]]:
     """Return the counts of each molecule that parses, their positions, and (position, reason) of the others."""
     counters = _counters(kinds, radius, chirality)
-    ids: list[UintArray] = []
-    counts: list[npt.NDArray[np.uint32]] = []
-    lengths = [0]
+    ids: list[int] = []
+    counts: list[int] = []
+    lengths: list[int] = []
     index: list[int] = []
     reasons: list[tuple[int, str]] = []
     for position, text in enumerate(smiles):
         try:
-            found = _features(parse(text), counters)
+            molecule = parse(text)
+            found = [counter(molecule) for _, counter in counters]
         except (StructureError, RuntimeError, ValueError) as error:
             reasons.append((position, str(error)))
             continue
-        ids += [part for part, _ in found]
-        counts += [part for _, part in found]
-        lengths.append(sum(len(part) for part, _ in found))
+        for held in found:
+            ids.extend(held.keys())
+            counts.extend(held.values())
+            lengths.append(len(held))
         index.append(position)
-    table, codes = np.unique(np.concatenate([np.zeros(0, np.uint64), *ids]), return_inverse=True)
-    values = np.concatenate([np.zeros(0, np.uint32), *counts])
-    rows = CountRows(np.cumsum(lengths, dtype=np.int64), codes.astype(np.uint32), values, table)
+    # Arrays are made once a chunk: doing so for each molecule and kind would cost as much as a fingerprint.
+    prefixes = np.tile(np.array([prefix for prefix, _ in counters], dtype=np.uint64), len(index))
+    features = np.array(ids, dtype=np.uint64) | np.repeat(prefixes, lengths)
+    table, codes = np.unique(features, return_inverse=True)
+    sizes = np.array(lengths, dtype=np.int64).reshape(len(index), len(counters)).sum(axis=1)
+    order = np.lexsort((codes, np.repeat(np.arange(len(index)), sizes)))
+    rows = CountRows(
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        codes[order].astype(np.uint32),
+        np.array(counts, dtype=np.uint32)[order],
+        table,
+    )
     return rows, np.array(index, dtype=np.int64), reasons
-
-
-def _features(molecule: Any, counters: Any) -> list[tuple[UintArray, npt.NDArray[np.uint32]]]:
-    """Return per kind the ids, ascending, and the counts."""
-    found = []
-    for prefix, counter in counters:
-        held = counter(molecule)
-        ids = np.fromiter(held.keys(), dtype=np.uint64, count=len(held))
-        values = np.fromiter(held.values(), dtype=np.uint32, count=len(held))
-        order = np.argsort(ids)
-        found.append((ids[order] | prefix, values[order]))
-    return found
 
 
 @lru_cache(maxsize=8)
@@ -252,7 +251,7 @@ def _counters(
         if name == "maccs":
             return lambda molecule: dict.fromkeys(rdMolDescriptors.GetMACCSKeysFingerprint(molecule).GetOnBits(), 1)
         generator = made[name]()
-        return lambda molecule: dict(generator.GetSparseCountFingerprint(molecule).GetNonzeroElements())
+        return lambda molecule: generator.GetSparseCountFingerprint(molecule).GetNonzeroElements()
 
     return tuple((np.uint64(KINDS.index(name)) << _KIND_SHIFT, counted(name)) for name in kinds)
 
