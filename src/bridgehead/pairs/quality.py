@@ -44,7 +44,9 @@ _PLACEHOLDER = re.compile(
     r"(?: (?:is )?(?:available|found|given))?)\.?"
 )
 _PROVENANCE = re.compile(r"\((?:[a-z]{2,8},? (?:19|20)\d\d[a-z]?|l\d+|pmid:? ?\d+)\)|\[[\d, -]+\]")
-_SENTENCE_END = re.compile(r"(?<!\bvar)(?<!\bsp)(?<!\bspp)(?<!\bsubsp)(?<!\bcf)(?<=[a-z\d)\]])\.(?:\s+|(?=[a-z]{4})|$)")
+_SENTENCE_END = re.compile(
+    r"\.(?<=[a-z\d)\]]\.)(?<!\bvar\.)(?<!\bsp\.)(?<!\bspp\.)(?<!\bsubsp\.)(?<!\bcf\.)(?:\s+|(?=[a-z]{4})|$)"
+)
 _SUBJECT = re.compile(
     r"^(?:(?:it|this|the|a|an)(?: (?:molecule|compound|substance|chemical|structure|drug|product))?"
     r"|molecule|compound|substance)"
@@ -150,12 +152,15 @@ def _rule(text: str) -> Rule:
         words = re.findall(r"[^\W\d_]+", plain)
         return "generic words" if all(word in _GENERIC | _FUNCTION_WORDS for word in words) else "short"
     sentences = [part for part in _SENTENCE_END.split(_PROVENANCE.sub(" ", plain)) if part.strip(" .;")]
-    rules = {_sentence_rule(sentence.strip(" .;"), alone=len(sentences) == 1) for sentence in sentences}
-    if "" in rules or not rules:
-        return ""
+    rules: set[Rule] = set()
+    for sentence in sentences:
+        rule = _sentence_rule(sentence.strip(" .;"), alone=len(sentences) == 1)
+        if not rule:
+            return ""
+        rules.add(rule)
     # Where sentences differ in what they lack, the one that says most names the rule.
     order: tuple[Rule, ...] = ("source only", "status only", "bare class", "generic words")
-    return next(rule for rule in order if rule in rules)
+    return next((rule for rule in order if rule in rules), "")
 
 
 def _n_words(plain: str) -> float:
