@@ -23,6 +23,7 @@ _NEARLY_TIED = 1e-6
 _FIRST_PAGES = 256
 _WIDTH = 4
 _GROWTH = 4
+_BLOCK = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +122,22 @@ def candidate_rows(found: Any, queries: FloatArray, width: int, nprobe: int | No
 def rescored(rows: npt.NDArray[np.float16], numbers: IntArray, query: FloatArray) -> Ranked:
     """Return rows `numbers` by descending cosine with `query` (a unit row), in float64; ties by row number."""
     numbers = np.sort(numbers)
-    stored = np.asarray(rows[numbers], dtype=np.float64)
-    # The product is summed within each row, so that identical rows get identical scores wherever they stand.
-    norms = np.sqrt((stored * stored).sum(axis=1))
-    scores = (stored * query).sum(axis=1) / np.where(norms > 0, norms, 1)
-    scores = np.round(np.clip(scores, -1, 1), _DECIMALS) + 0.0
+    blocks = [numbers[start : start + _BLOCK] for start in range(0, len(numbers), _BLOCK)]
+    scores = np.concatenate([_cosines(rows[block], query) for block in blocks]) if blocks else np.zeros(0)
     order = np.argsort(-scores, kind="stable")
     return Ranked(numbers[order], scores[order])
 
 
-def exact_scores(rows: npt.NDArray[np.float16], queries: FloatArray, block: int = 16_384) -> Iterator[FloatArray]:
+def _cosines(rows: npt.NDArray[np.float16], query: FloatArray) -> npt.NDArray[np.float64]:
+    stored = np.asarray(rows, dtype=np.float64)
+    # The product is summed within each row, so that identical rows get identical scores wherever they stand.
+    norms = np.sqrt((stored * stored).sum(axis=1))
+    scores = (stored * query).sum(axis=1) / np.where(norms > 0, norms, 1)
+    # Adding zero turns -0.0, which would be shown, into 0.0.
+    return np.asarray(np.round(np.clip(scores, -1, 1), _DECIMALS) + 0.0)
+
+
+def exact_scores(rows: npt.NDArray[np.float16], queries: FloatArray, block: int = _BLOCK) -> Iterator[FloatArray]:
     """Yield (m, block) float32 cosines of unit `queries` with the stored rows, block after block."""
     for start in range(0, len(rows), block):
         yield queries @ unit_rows(rows[start : start + block].astype(np.float32)).T
