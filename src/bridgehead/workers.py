@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
 
-_PRELOADED = ["rdkit.Chem", "rdkit.Chem.rdFingerprintGenerator", "numpy"]
+_PRELOADED = ["numpy", "rdkit.Chem", "rdkit.Chem.rdFingerprintGenerator"]
 _IN_FLIGHT_PER_WORKER = 3
 _main_lock = threading.Lock()
 
@@ -44,10 +44,13 @@ def map_chunks(
     `function` must be importable (top level of a module, or `functools.partial` of such). `processes` is the number of
     workers (default: the cores available); with 1, or with too few items to fill two chunks, everything runs in this
     process. At most a few chunks a worker are held at once, so memory does not grow with the list. An exception in
-    `function` is raised here. Raises `ArgumentError` when `chunk` or `processes` is under 1.
+    `function` is raised here. Raises `ArgumentError` when `chunk` or `processes` is under 1, or for a function of
+    `__main__`.
     """
     if chunk < 1 or (processes is not None and processes < 1):
         raise ArgumentError(f"chunk = {chunk}, processes = {processes}; expected at least 1")
+    if _module_of(function) == "__main__":
+        raise ArgumentError(f"{function!r} is of the script itself, which workers do not import; put it into a module")
     slices = [slice(start, min(start + chunk, len(items))) for start in range(0, len(items), chunk)]
     workers = min(processes or available_cores(), len(slices))
     if workers <= 1 or multiprocessing.current_process().daemon:
@@ -55,7 +58,8 @@ def map_chunks(
             yield part, function(items[part])
         return
     forkserver = _CleanContext()
-    forkserver.set_forkserver_preload(_PRELOADED)
+    # What the server has imported costs its workers nothing. It is told once: later lists do not change it.
+    forkserver.set_forkserver_preload([*_PRELOADED, _module_of(function)])
     pool = ProcessPoolExecutor(workers, mp_context=forkserver)
     try:
         waiting: list[tuple[slice, Future[Result]]] = []
@@ -68,6 +72,10 @@ def map_chunks(
             yield done, future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _module_of(function: Any) -> str:
+    return str(getattr(function, "func", function).__module__)
 
 
 @contextmanager
