@@ -7,7 +7,9 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -286,6 +288,54 @@ def test_attachments_travel_with_the_build_and_are_checked(tmp_path):
     (attached / "note.txt").write_text("longer than it was")
     with pytest.raises(RunStateError, match=r"note\.txt has 18 bytes; expected 4"):
         open_index(tmp_path)
+
+
+def test_an_item_file_with_the_same_items_is_copied_and_works_for_the_new_build(folder, tmp_path):
+    said: list[str] = []
+    given = sides()
+    turned = {side: replace(content, rows=-np.asarray(content.rows)) for side, content in given.items()}
+    build_index(tmp_path / "second", turned, "model-2", progress=said.append, reuse=folder)
+    assert any("copied 23 items" in line for line in said)
+    build_index(folder, turned, "model-3", progress=said.append)
+    assert sum("copied 23 items" in line for line in said) == 2
+    for place, model in ((tmp_path / "second", "model-2"), (folder, "model-3")):
+        with open_index(place, model, thorough=True) as index:
+            assert index.by_name("synonym 3")[0].id == "m3"
+            assert [hit.row for hit in index.words("compound 5", "a")] == [5]
+            assert index.search("a", turned["a"].rows[2:3], 1)[0].rows.tolist() == [2]
+
+
+@pytest.mark.parametrize("field", ["ids", "items", "names", "payload", "keys", "kind", "word_columns"])
+def test_an_item_file_that_differs_in_anything_is_not_copied(folder, tmp_path, field):
+    n = 20
+    changed: dict[str, Any] = {
+        "ids": [f"x{i}" for i in range(n)],
+        "items": ["N"] * n,
+        "names": [["other"]] * n,
+        "payload": [{"mass": "1"}] * n,
+        "keys": ["K"] * n,
+        "kind": "text",
+        "word_columns": ("mass",),
+    }
+    given = sides()
+    said: list[str] = []
+    other = {"a": replace(given["a"], **{field: changed[field]}), "b": given["b"]}
+    build_index(tmp_path / "second", other, "m", progress=said.append, reuse=folder)
+    assert not any("copied" in line for line in said)
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "changed"])
+def test_a_damaged_item_file_is_written_anew_and_not_copied(folder, tmp_path, damage):
+    path = build_folder(folder) / "items.sqlite"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 0xFF
+    path.write_bytes(content if damage == "changed" else content[:-9])
+    if damage == "missing":
+        path.unlink()
+    said: list[str] = []
+    build_index(tmp_path / "second", sides(), "m", progress=said.append, reuse=folder)
+    assert not any("copied" in line for line in said)
+    open_index(tmp_path / "second", thorough=True).close()
 
 
 def test_rows_are_stored_as_float16_beside_a_small_manifest(folder):

@@ -28,6 +28,7 @@ from bridgehead.files import (
     write_json,
     write_npy,
 )
+from bridgehead.index.content import content_hash, copy_store
 from bridgehead.index.layout import (
     ATTACHED_FOLDER,
     INDEX_FORMAT,
@@ -38,6 +39,7 @@ from bridgehead.index.layout import (
     VECTOR_FILE,
     read_manifest,
     row_sample_hash,
+    sync_file,
 )
 from bridgehead.index.side import IndexSide
 from bridgehead.index.store import write_store
@@ -71,6 +73,7 @@ def build_index(
     progress: Progress | None = None,
     *,
     attachments: Attachments | None = None,
+    reuse: str | Path | None = None,
     flat_below: int = FLAT_BELOW,
 ) -> IndexFacts:
     """Build the index of `sides` ("a", "b" or one of them) under `folder`, in the place of one that is there.
@@ -79,7 +82,8 @@ def build_index(
     (m, d) rows of the other modality, with which `nprobe` of an IVF index is chosen so that recall@10 against exact
     search is at least `recall_floor`. `progress` is called with a line for each stage. `attachments`: name ->
     function that writes what belongs to this build (canary rows of the encoders, say) into a folder; `Index.attached`
-    gives that folder. Sides with `flat_below` rows or more get an IVF index.
+    gives that folder. `reuse`: folder of another index; where that or the one replaced holds the same items, names and
+    payload, its item file is copied, which saves most of the time. A side of `flat_below` rows or more is IVF indexed.
 
     Raises `ArgumentError` (sides, or a floor out of reach), `ShapeError`, `DuplicateIdError`, `NonFiniteRowsError`, and
     `RunBusyError` when another process builds there. A side of no rows is fine.
@@ -100,13 +104,20 @@ def build_index(
             # mkdtemp makes folders for the owner alone; who may read the index may read its files.
             os.chmod(part, target.stat().st_mode & 0o777)
             facts = _write_vectors(part, sides, rows, sample_queries or {}, (recall_floor, flat_below), say)
-            manifest = _write_rest(part, sides, rows, facts, fingerprint, attachments or {}, say)
-            write_json(target / MANIFEST, {"folder": part.name, **manifest}, INDEX_FORMAT, INDEX_VERSION)
+            described = _described(sides, rows, facts)
+            own = hash_json({"model": fingerprint, "sides": described})
+            content = content_hash(sides)
+            _write_items(part, sides, own, content, [target, *([Path(reuse)] if reuse is not None else [])], say)
+            for name, write in (attachments or {}).items():
+                write(part / ATTACHED_FOLDER / name)
+            manifest = {"model": fingerprint, "fingerprint": own, "content": content, "sides": described}
+            manifest |= {"folder": part.name, "files": _files(part)}
+            write_json(target / MANIFEST, manifest, INDEX_FORMAT, INDEX_VERSION)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
         _remove_others(target, part.name)
-    return IndexFacts(str(manifest["fingerprint"]), {side: sides[side].name for side in sides}, facts)
+    return IndexFacts(own, {side: sides[side].name for side in sides}, facts)
 
 
 def _write_vectors(
@@ -128,16 +139,10 @@ def _write_vectors(
     return facts
 
 
-def _write_rest(
-    part: Path,
-    sides: Mapping[str, IndexSide],
-    rows: Mapping[str, npt.NDArray[np.float16]],
-    facts: Mapping[str, VectorFacts],
-    fingerprint: str,
-    attachments: Attachments,
-    say: Progress,
+def _described(
+    sides: Mapping[str, IndexSide], rows: Mapping[str, npt.NDArray[np.float16]], facts: Mapping[str, VectorFacts]
 ) -> dict[str, Any]:
-    described = {
+    return {
         side: {
             "name": content.name,
             "kind": content.kind,
@@ -147,17 +152,28 @@ def _write_rest(
         }
         for side, content in sides.items()
     }
-    own = hash_json({"model": fingerprint, "sides": described})
-    say(f"writing {sum(map(len, rows.values())):,} items, their names and words")
-    write_store(part / STORE_FILE, sides, own)
-    for name, write in attachments.items():
-        write(part / ATTACHED_FOLDER / name)
+
+
+def _write_items(
+    part: Path, sides: Mapping[str, IndexSide], fingerprint: str, content: str, others: list[Path], say: Progress
+) -> None:
+    total = sum(len(side.ids) for side in sides.values())
+    for other in others:
+        if copy_store(other, part / STORE_FILE, content, fingerprint):
+            say(f"copied {total:,} items with their names and words from {other}, which holds the same")
+            sync_file(part / STORE_FILE)
+            return
+    say(f"writing {total:,} items, their names and words")
+    write_store(part / STORE_FILE, sides, fingerprint)
+    sync_file(part / STORE_FILE)
+
+
+def _files(part: Path) -> dict[str, dict[str, Any]]:
     paths = sorted(path for path in part.rglob("*") if path.is_file())
-    files = {
+    sync_folder(part)
+    return {
         path.relative_to(part).as_posix(): {"size": path.stat().st_size, "sha256": hash_file(path)} for path in paths
     }
-    sync_folder(part)
-    return {"model": fingerprint, "fingerprint": own, "sides": described, "files": files}
 
 
 def _remove_others(target: Path, kept: str) -> None:

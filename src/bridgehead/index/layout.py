@@ -3,6 +3,7 @@
 It is about bytes and counts, not about what is found with them.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,15 @@ def check_files(folder: Path, files: dict[str, dict[str, Any]], thorough: bool) 
             raise RunStateError(f"{path} {found}; expected {expected['size']} bytes: build the index again")
         if (thorough or name.endswith(".faiss")) and hash_file(path) != expected["sha256"]:
             raise RunStateError(f"{path} is damaged (another SHA-256 than in {MANIFEST}); build the index again")
+
+
+def sync_file(path: Path) -> None:
+    """Make a written file durable."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def row_sample_hash(rows: npt.NDArray[np.float16]) -> str:

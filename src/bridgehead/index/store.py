@@ -7,7 +7,6 @@ once, in one go, and then only read. Vectors are not here (`vectors`).
 
 import hashlib
 import json
-import os
 import sqlite3
 import threading
 import zlib
@@ -57,7 +56,7 @@ class WordHit:
 
 
 def write_store(path: Path, sides: Mapping[str, IndexSide], fingerprint: str) -> None:
-    """Write the SQLite file of `sides`, numbered in the order given, under `path`, which must not exist; sync it.
+    """Write the SQLite file of `sides`, numbered in the order given, under `path`, which must not exist.
 
     Raises `DataError` for a payload that JSON cannot hold.
     """
@@ -78,11 +77,6 @@ def write_store(path: Path, sides: Mapping[str, IndexSide], fingerprint: str) ->
         connection.execute("COMMIT")
     finally:
         connection.close()
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _item_records(side: IndexSide, offset: int) -> Iterator[tuple[Any, ...]]:
