@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -172,3 +173,27 @@ def test_words_are_not_read_as_smiles(text: str) -> None:
 def test_an_inchikey_is_known_by_its_form() -> None:
     assert is_inchikey(ASPIRIN_KEY) and is_inchikey(f" {ASPIRIN_KEY}\n")
     assert not is_inchikey("BSYNRYMUTXBXSQ") and not is_inchikey("aspirin")
+
+
+def test_words_are_told_apart_without_loading_rdkit() -> None:
+    code = (
+        "import sys\nfrom bridgehead.molecules import reads_as_smiles\n"
+        "assert not any(map(reads_as_smiles, ['cyclooxygenase', 'inhibits COX', '5-HT1A', 'beta-blocker', '']))\n"
+        "assert 'rdkit' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_missing_value_is_a_failure() -> None:
+    assert identify_all([None, "C"])[1][0][0] == 0  # type: ignore[list-item]
+
+
+def test_large_and_symmetric_structures_take_a_moment_only() -> None:
+    fullerene = (
+        "c12c3c4c5c1c1c6c7c2c2c8c3c3c9c4c4c%10c5c5c1c1c6c6c%11c7c2c2c7c8c3c3c8c9c4c4c9c%10c5c5c1c1c6c6c%11c2c2c7c3c3c8"
+        "c4c4c9c5c1c1c6c2c3c41"
+    )
+    start = time.monotonic()
+    identities, failures = identify_all([fullerene, "C" * 1000, "C1CC1" * 300, "C(F)(F)" * 330], processes=1)
+    assert not failures and all(identities)
+    assert time.monotonic() - start < 20

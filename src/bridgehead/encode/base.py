@@ -4,6 +4,7 @@ Owns the protocol, its results and the registry that makes an encoder of a spec 
 not about training heads on rows (`align`) or about files of pairs (`pairs`).
 """
 
+import hashlib
 import importlib
 import inspect
 import re
@@ -195,6 +196,10 @@ def make_encoder(spec: str, **settings: Any) -> Encoder:
     `text:ngram`, `text:hf=<name or folder>`, `molecule:fingerprints`, `rows:<file>`, and `x + y` (with spaces around
     the plus) for the columns of both. Settings are those of the encoder; for `x + y` pass `parts=[{...}, {...}]`.
     Raises `EncoderError` naming the known kinds or settings.
+
+    >>> encoder = make_encoder("text:ngram", word_range=(1, 1), char_range=(3, 3)).fit(["a beta blocker", "an agonist"])
+    >>> encoder.encode(["blocker of what"], ids=["q1"]).rows.shape == (1, encoder.n_columns)
+    True
     """
     parts = _PLUS.split(spec.strip())
     if len(parts) > 1:
@@ -310,9 +315,8 @@ def _assembled(raw: RawRows, items: Sequence[str], ids: list[str]) -> Encoded:
 
 def _zero_rows(rows: Any) -> Any:
     if sparse.issparse(rows):
-        counts = np.zeros(rows.shape[0], dtype=np.int64)
-        np.add.at(counts, np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.data != 0)
-        return counts == 0
+        filled = np.concatenate([[0], np.cumsum(rows.data != 0)])[rows.indptr]
+        return np.diff(filled) == 0
     return ~rows.any(axis=1)
 
 
@@ -326,5 +330,5 @@ def _identical_groups(rows: Any, items: Sequence[str], ids: list[str], zero: Any
             content = rows.indices[entries].tobytes() + rows.data[entries].tobytes()
         else:
             content = rows[position].tobytes()
-        groups.setdefault(content, {}).setdefault(item, name)
+        groups.setdefault(hashlib.blake2b(content, digest_size=16).digest(), {}).setdefault(item, name)
     return [list(members.values()) for members in groups.values() if len(members) > 1]

@@ -103,15 +103,9 @@ class RowCache:
         for path in sorted(self._folder_of(step).glob("*.npz")):
             if not wanted:
                 return
-            stored = _read_shard(path)
-            if stored is None:
-                continue
-            keys, rows, stats = stored
-            found = [(row, wanted.pop(key)) for row, key in enumerate(keys) if key in wanted]
-            if found:
-                numbers = np.array([row for row, _ in found], dtype=np.int64)
-                index = np.array([position for _, position in found], dtype=np.int64)
-                yield Block(_take(rows, numbers), index, stats[numbers])
+            block = _read_shard(path, wanted)
+            if block is not None:
+                yield block
 
     def write(self, step: str, items: Sequence[str], blocks: Sequence[Block]) -> None:
         """Store the rows of `blocks`, whose index points into `items`, as one shard."""
@@ -207,21 +201,30 @@ def _take(rows: "FloatArray | CountRows", numbers: IntArray) -> "FloatArray | Co
     return rows.take(numbers) if isinstance(rows, CountRows) else rows[numbers]
 
 
-def _read_shard(path: Path) -> tuple[list[bytes], "FloatArray | CountRows", IntArray] | None:
-    """Return (keys, rows, stats) of a shard, or None when it is damaged or of another version."""
+def _read_shard(path: Path, wanted: dict[bytes, int]) -> Block | None:
+    """Return the rows of a shard that are wanted, and take them off `wanted`.
+
+    None when there is none, or when the shard is damaged or of another version: it is then as if it were not there.
+    """
     try:
         # np.load would leave the file open when its end is missing.
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             if int(file["version"]) != _SHARD_VERSION:
                 return None
-            keys, stats = file["keys"], file["stats"]
+            keys = [bytes(key) for key in file["keys"]]
+            found = [row for row, key in enumerate(keys) if key in wanted]
+            if not found:
+                return None
+            stats = file["stats"]
             rows: FloatArray | CountRows
             if "rows" in file:
                 rows = file["rows"]
             else:
                 rows = CountRows(file["offsets"], file["codes"], file["counts"], file["table"])
+            if not len(keys) == len(stats) == len(rows):
+                return None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    if keys.ndim != 2 or not len(keys) == len(stats) == len(rows):
-        return None
-    return [bytes(key) for key in keys], rows, stats
+    index = [wanted.pop(keys[row]) for row in found]
+    numbers = np.array(found, dtype=np.int64)
+    return Block(_take(rows, numbers), np.array(index, dtype=np.int64), stats[numbers])
