@@ -1,0 +1,301 @@
+"""The commands and their arguments; each is a thin call into the library.
+
+What a stage needs is imported inside its command: `bridgehead search` starts without torch, and `--help` without
+anything. This module is not about how results and errors come out (`session`).
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bridgehead import __version__
+from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, Session, session
+from bridgehead.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from bridgehead.runs import RunFolder
+
+app = typer.Typer(
+    name="bridgehead",
+    help="Align two modalities in one space, prove that the alignment is real, and search across it.",
+    epilog="Exit status: 0 good, 1 the input is at fault, 2 the command is, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else, errors too.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
+Source = Annotated[
+    Path, typer.Argument(metavar="CONFIG|RUN", help="A config file, or a run folder.", show_default=False)
+]
+
+
+class Heads(StrEnum):
+    """Which heads a search goes through."""
+
+    REFIT = "refit"
+    EVALUATED = "evaluated"
+
+
+class ReadAs(StrEnum):
+    """How a query can be read; the names are those of `bridgehead.search.READINGS`."""
+
+    ID = "id"
+    NAME = "name"
+    INCHIKEY = "inchikey"
+    SMILES = "smiles"
+    TEXT = "text"
+
+
+class Quote(StrEnum):
+    """Whether fields of csv and tsv are quoted."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bridgehead {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def bridgehead(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Align two modalities in one space, prove that the alignment is real, and search across it."""
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and the training.")] = 0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run everything on packaged data, then ask questions.
+
+    Aligns ligands of the Guide to PHARMACOLOGY with statements of what they do, and answers three queries: with the heads
+    that never saw aspirin, and after refit.
+    """
+    with session(as_json, debug) as current:
+        from bridgehead import runs
+
+        _show_record(current, runs.demo(folder, seed=seed, progress=current.progress))
+
+
+@app.command()
+def init(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file of pairs, or a glob.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The config to write.")] = Path("config.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the config when it is there already.")] = False,
+    quote: Annotated[Quote, typer.Option(help="Whether fields of csv and tsv are quoted.")] = Quote.AUTO,
+    encoding: Annotated[str, typer.Option(help="Encoding of the text.")] = "utf-8",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write a commented config for FILE, its columns guessed.
+
+    The command run takes the config as it is; read it before you do.
+    """
+    with session(as_json, debug) as current:
+        if out.exists() and not force:
+            raise ArgumentError(f"{out} exists already; name another file with --out, or replace it with --force")
+        from bridgehead import files, runs
+
+        # Paths in a config are taken from its own folder, FILE from where the command runs.
+        beside = out.resolve().parent == Path.cwd()
+        config = runs.init_config(file if beside else str(Path.cwd() / file), quote=quote.value, encoding=encoding)
+        files.write_text(out, config)
+        current.show(
+            {"config": str(out), "text": config}, [f"wrote {out}; read it, then run: bridgehead run {out}", "", config]
+        )
+
+
+@app.command()
+def check(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+    """Read the pairs, and say what is in them and what is not.
+
+    Counts, duplicates, links per item, identities, the split, and what was left out with the reason.
+    """
+    _stage("check", source, as_json, debug)
+
+
+@app.command()
+def run(
+    source: Source,
+    folder: Annotated[Path | None, typer.Option(help="Run folder.", show_default="as the config says")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Go through every stage; finished ones are skipped.
+
+    The stages are check, encode, train, evaluate, refit, index and the report.
+    """
+    with session(as_json, debug) as current:
+        from bridgehead import runs
+
+        finished = runs.run(source, folder=folder, progress=current.progress)
+        record = finished.record("evaluate")
+        report = finished.path("report.html")
+        current.show(
+            {"folder": finished.folder, "report": report, "evaluate": record},
+            [
+                *_lines_of(record),
+                "",
+                f"report: {report}",
+                f'search: bridgehead search {finished.folder} "QUERY"',
+            ],
+        )
+
+
+@app.command()
+def encode(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+    """Turn the items of both sides into rows.
+
+    Rows are cached, so an interrupted encoding goes on where it stopped.
+    """
+    _stage("encode", source, as_json, debug)
+
+
+@app.command()
+def train(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+    """Train the heads on the training part of the pairs.
+
+    Goes on from the last checkpoint after an interruption.
+    """
+    _stage("train", source, as_json, debug)
+
+
+@app.command()
+def refit(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+    """Train on all pairs: what people search.
+
+    The settings are those of train, the epochs as many as validation chose. Nothing is measured with these heads.
+    """
+    _stage("refit", source, as_json, debug)
+
+
+@app.command()
+def evaluate(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+    """Measure retrieval on the pairs held out.
+
+    Beside each figure: chance, an untrained baseline, and a control trained on shuffled links.
+    """
+    _stage("evaluate", source, as_json, debug)
+
+
+@app.command()
+def index(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+    """Make the items searchable.
+
+    Items of the pairs and those that the config adds, with the heads of refit and with the evaluated ones.
+    """
+    _stage("index", source, as_json, debug)
+
+
+@app.command()
+def search(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its config.", show_default=False)],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="An id, name, InChIKey, SMILES or words.", show_default=False)
+    ],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
+    offset: Annotated[int, typer.Option(min=0, help="How many hits to leave out before the first.")] = 0,
+    of: Annotated[
+        str | None, typer.Option(help="The side to find, by its name.", show_default="the one that QUERY is not on")
+    ] = None,
+    read_as: Annotated[
+        ReadAs | None, typer.Option("--as", help="How QUERY is read.", show_default="the first that fits")
+    ] = None,
+    heads: Annotated[
+        Heads, typer.Option(help="Trained on all pairs, or those that never saw the test pairs.")
+    ] = Heads.REFIT,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Find what belongs to QUERY on the other side.
+
+    Says how QUERY was read, then shows the hits: a table on a terminal, tab-separated values elsewhere
+    (there the lines before them begin with #). Put -- before a QUERY that begins with a dash.
+    """
+    with session(as_json, debug) as current:
+        from bridgehead import open_space
+
+        with open_space(_run_folder(source), heads=heads.value) as space:
+            answer = space.answer(query, k, offset, of, None if read_as is None else read_as.value)
+            content = {"query": query, "heads": heads.value, "k": k, "offset": offset, **_answer_content(answer)}
+            current.show(content, () if as_json else _answer_lines(answer, space))
+
+
+def _run_folder(source: Path) -> Path:
+    if source.is_file():
+        from bridgehead.runs import RunFolder
+
+        return RunFolder.of(source).folder
+    return source
+
+
+def _answer_content(answer: Any) -> dict[str, Any]:
+    reading = {name: getattr(answer.reading, name) for name in ("kind", "value", "side", "explanation")}
+    return {"reading": reading, "of": answer.of, "note": answer.note, "hits": answer.hits}
+
+
+def _answer_lines(answer: Any, space: Any) -> list[str]:
+    from bridgehead.cli import hits
+
+    side = next(side for side, name in space.names.items() if name == answer.of)
+    other = next((name for name in space.names.values() if name != answer.of), "")
+    said = hits.reading_lines(answer)
+    columns = hits.hit_columns(answer.hits, answer.of, space.kinds[side], other)
+    if not sys.stdout.isatty():
+        return [*(f"# {line}" for line in said), *hits.tab_separated(columns)]
+    table = hits.table_lines(columns, shutil.get_terminal_size().columns) if answer.hits else ["no hits"]
+    return [*said, "", *table]
+
+
+def _stage(name: str, source: Path, as_json: bool, debug: bool) -> None:
+    with session(as_json, debug) as current:
+        from bridgehead import runs
+
+        stage: Callable[..., dict[str, Any]] = getattr(runs, name)
+        run: RunFolder = runs.RunFolder.of(source)
+        _show_record(current, stage(run, progress=current.progress))
+
+
+def _show_record(current: Session, record: dict[str, Any]) -> None:
+    current.show(record, _lines_of(record))
+
+
+def _lines_of(record: dict[str, Any]) -> list[str]:
+    """Return what a person should read of a stage's record: its lines, or else its plain values."""
+    if "lines" in record:
+        return list(record["lines"])
+    return [f"{name}: {value}" for name, value in record.items() if isinstance(value, str | int | float)]
+
+
+def main() -> None:
+    """Run the command line and exit; the entry point `bridgehead`."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal in another encoding shows a question mark for what it lacks, instead of ending the command.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="bridgehead")
+    except KeyboardInterrupt:
+        # Before a command began, or after it ended.
+        print(INTERRUPTION, file=sys.stderr)
+        os._exit(INTERRUPTED)
