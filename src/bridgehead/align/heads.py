@@ -52,8 +52,7 @@ class Head(nn.Module):
         """
         if self.config.input_norm != "standard":
             return
-        mean = rows.mean(axis=0, dtype=np.float64)
-        std = rows.std(axis=0, dtype=np.float64)
+        mean, std = _column_moments(rows)
         varies = std > 1e-6 * np.maximum(np.abs(mean), 1e-30)
         self.mean.copy_(torch.from_numpy(mean))
         self.inverse_std.copy_(torch.from_numpy(np.where(varies, 1 / np.where(varies, std, 1), 0)))
@@ -93,3 +92,11 @@ class Head(nn.Module):
             x = x.with_weights(F.dropout(x.weights, self.config.input_dropout))
         table: torch.Tensor = self.first.weight  # type: ignore[assignment]
         return bag_sum(table, x) + self.first_bias
+
+
+def _column_moments(rows: Any, block: int = 8192) -> tuple[Any, Any]:
+    """Return mean and standard deviation (by n) of each column in float64, block by block."""
+    blocks = [slice(start, start + block) for start in range(0, len(rows), block)]
+    mean = sum(rows[part].sum(axis=0, dtype=np.float64) for part in blocks) / len(rows)
+    squares = sum(np.square(rows[part] - mean).sum(axis=0) for part in blocks)
+    return mean, np.sqrt(squares / len(rows))

@@ -98,9 +98,12 @@ def _first_sparse(config: HeadConfig, weight: Callable[[str], FloatArray], rows:
         norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1))
         rows.data /= np.repeat(np.where(norms > 0, norms, 1), np.diff(rows.indptr))
     # Only the columns that occur are raised to float32, so a query touches a few hundred rows of the table.
-    columns, position = np.unique(rows.indices, return_inverse=True)
+    occurs = np.zeros(config.input_dim, dtype=bool)
+    occurs[rows.indices] = True
+    columns = np.flatnonzero(occurs)
     table = weight("first.weight")[columns].astype(np.float32)
-    compact = type(rows)((rows.data, position, rows.indptr), shape=(rows.shape[0], len(columns)))
+    position = np.cumsum(occurs) - 1
+    compact = type(rows)((rows.data, position[rows.indices], rows.indptr), shape=(rows.shape[0], len(columns)))
     return np.asarray(compact @ table + weight("first_bias"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bridgehead.align.model import TwoHeads, load_heads, save_heads
-from bridgehead.errors import ArgumentError, NotFittedError
+from bridgehead.errors import ArgumentError, NotFittedError, RunStateError
 from bridgehead.files import read_json, write_json
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData
@@ -115,9 +115,13 @@ class Aligner:
     def load(cls, folder: str | Path) -> "Aligner":
         """Read what `save` wrote. Raises `InputFileNotFoundError`, `FormatVersionError` and `RunStateError`."""
         content = read_json(Path(folder) / _NAME, _FORMAT)
-        aligner = cls(**content["params"])
-        aligner.model_, aligner.history_ = load_heads(Path(folder) / HEADS_NAME), content["history"]
-        aligner.best_epoch_, aligner.notes_ = content["best_epoch"], content["notes"]
+        try:
+            aligner = cls(**content["params"])
+            aligner.history_, aligner.notes_ = content["history"], content["notes"]
+            aligner.best_epoch_ = content["best_epoch"]
+        except (KeyError, TypeError) as error:
+            raise RunStateError(f"{Path(folder) / _NAME} is damaged ({error}); fit and save again") from error
+        aligner.model_ = load_heads(Path(folder) / HEADS_NAME)
         return aligner
 
     def _fitted(self) -> TwoHeads:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.align.bags import CsrBatch
 from bridgehead.align.model import model_input
 from bridgehead.errors import LinksError
 from bridgehead.files import hash_array, hash_texts
@@ -93,6 +92,3 @@ def _hashes(rows: Any) -> list[str]:
     if hasattr(rows, "indptr"):
         return [str(rows.shape), *(hash_array(part) for part in (rows.indptr, rows.indices, rows.data))]
     return [hash_array(rows)]
-
-
-__all__ = ["CsrBatch", "PairData", "side_shape"]

@@ -121,7 +121,7 @@ class _Fit:
         self.state = Progress()
         self.best: dict[str, torch.Tensor] = {}
         self.key = "" if folder is None else self._key(epochs)
-        self.saved_at = time.monotonic()
+        self.saved_at, self.pause = time.monotonic(), config.checkpoint_seconds
 
     def _key(self, epochs: int | None) -> str:
         valid = "" if self.valid is None else self.valid.fingerprint()
@@ -211,12 +211,16 @@ class _Fit:
         return line
 
     def _save_if_due(self) -> None:
-        if self.folder is None or time.monotonic() - self.saved_at < self.config.checkpoint_seconds:
+        if self.folder is None or time.monotonic() - self.saved_at < self.pause:
             return
+        started = time.monotonic()
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         save_checkpoint(self.folder, self.key, self.state, tensors | optimiser_tensors(self.optimiser, self.model))
         self.saved_at = time.monotonic()
+        if self.config.checkpoint_seconds > 0:
+            # Hundreds of megabytes on a slow disk must not take over: writing gets a tenth of the time at most.
+            self.pause = max(self.config.checkpoint_seconds, 9 * (self.saved_at - started))
 
     def finish(self, notes: list[str]) -> FitResult:
         """Restore the best weights, round them to how they are stored, write them and remove the checkpoint."""
