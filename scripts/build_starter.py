@@ -122,6 +122,8 @@ class Entry:
     called: str
     kind: str
     effects: Mapping[str, str]
+    family: str
+    family_effects: Mapping[str, str]
 
 
 class Lexicon:
@@ -136,6 +138,7 @@ class Lexicon:
     def entry(self, family: str, target: str) -> Entry:
         """The entry of `target`, its own refinement over its family's words, plain words where neither."""
         known = dict(self.families.get(family, {}))
+        general = _effects(known)
         called = str(known.get("naming", "{}")).replace("{}", in_sentence(target))
         for refinement in known.get("targets", ()):
             found = re.search(refinement["match"], target)
@@ -144,15 +147,33 @@ class Lexicon:
                 if "called" in refinement:
                     called = found.expand(refinement["called"])
                 break
-        effects = {INHIBITION: _effect(known, INHIBITION), ACTIVATION: _effect(known, ACTIVATION)}
-        effects[PARTIAL] = str(known["partial"]) if "partial" in known else effects[ACTIVATION]
-        return Entry(called, str(known.get("kind", plain_kind(family))), effects)
+        effects = _effects(known)
+        # Where a family has no words of its own for an effect, those of the target's refinement stand for it.
+        family_effects = {direction: general[direction] or effects[direction] for direction in effects}
+        if "partial" in known:
+            family_effects[PARTIAL] = effects[PARTIAL]
+        kind = str(known.get("kind", plain_kind(family)))
+        return Entry(called, kind, effects, str(known.get("general", plain_family(family))), family_effects)
 
 
 def in_sentence(name: str) -> str:
     """`name` with a small first letter where it opens with a common word ("Insulin receptor", not "Janus")."""
     found = _COMMON_WORD.match(name)
     return name[0].lower() + name[1:] if found and found.group() not in _PROPER_NAMES else name
+
+
+def plain_family(family: str) -> str:
+    """The database name of a family as it stands in a sentence: no code, a small first letter, an article if need be."""
+    name = in_sentence(_CODE.sub("", family))
+    if re.fullmatch(r"[A-Z][a-z]{4,}", name):
+        name = name.lower()
+    return f"the {name}" if re.search(r"(?:family|pathway|receptor|complex)$", name) else name
+
+
+def _effects(known: Mapping[str, Any]) -> dict[str, str]:
+    effects = {INHIBITION: _effect(known, INHIBITION), ACTIVATION: _effect(known, ACTIVATION)}
+    effects[PARTIAL] = str(known["partial"]) if "partial" in known else effects[ACTIVATION]
+    return effects
 
 
 def _effect(known: Mapping[str, Any], direction: str) -> str:
@@ -194,6 +215,21 @@ def compose(kind: str, action: str, family: str, target: str, lexicon: Lexicon) 
     return f"{sentence}; {effect}." if effect else f"{sentence}."
 
 
+def compose_general(kind: str, action: str, family: str, target: str, lexicon: Lexicon) -> str:
+    """The same fact in general words, the family and the effect: "Inhibits cyclooxygenase; reduces pain and fever."
+
+    People ask at this level, and a description at the level of one protein alone would be too fine for them. Empty
+    where the lexicon knows no effect.
+    """
+    _, direction = verb_phrase(kind, action)
+    entry = lexicon.entry(family, target)
+    effect = entry.family_effects.get(direction, "")
+    verb = {ACTIVATION: "Activates", PARTIAL: "Partly activates"}.get(direction, "Blocks")
+    if direction == INHIBITION and kind == "Inhibitor":
+        verb = "Inhibits"
+    return f"{verb} {entry.family}; {effect}." if effect else ""
+
+
 def read_table(path: Path) -> pl.DataFrame:
     """A gzip-compressed TSV with every value as cleaned text and missing ones as empty text."""
     frame = pl.read_csv(path, separator="\t", infer_schema=False).fill_null("")
@@ -213,9 +249,10 @@ def facts_by_ligand(interactions: pl.DataFrame, lexicon: Lexicon) -> dict[str, d
     facts: dict[str, dict[str, list[str]]] = {}
     for row in order.iter_rows(named=True):
         of_ligand = facts.setdefault(row["ligand_id"], {"statement": [], "targets": [], "families": []})
-        statement = compose(row["type"], row["action"], row["family"], row["target"], lexicon)
+        fact = (row["type"], row["action"], row["family"], row["target"], lexicon)
         for column, value in (
-            ("statement", statement),
+            ("statement", compose_general(*fact)),
+            ("statement", compose(*fact)),
             ("targets", row["target"]),
             ("families", row["family"]),
         ):
