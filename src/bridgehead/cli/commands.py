@@ -88,8 +88,8 @@ def demo(
 ) -> None:
     """Run everything on packaged data, then ask questions.
 
-    Aligns ligands of the Guide to PHARMACOLOGY with statements of what they do, and answers three queries: with the heads
-    that never saw aspirin, and after refit.
+    Aligns ligands of the Guide to PHARMACOLOGY with statements of what they do, and answers three queries: with the
+    heads that never saw aspirin, and after refit.
     """
     with session(as_json, debug) as current:
         from bridgehead import runs
@@ -235,10 +235,11 @@ def search(
     with session(as_json, debug) as current:
         from bridgehead import open_space
 
-        with open_space(_run_folder(source), heads=heads.value) as space:
+        folder = _run_folder(source)
+        with open_space(folder, heads=heads.value) as space:
             answer = space.answer(query, k, offset, of, None if read_as is None else read_as.value)
             content = {"query": query, "heads": heads.value, "k": k, "offset": offset, **_answer_content(answer)}
-            current.show(content, () if as_json else _answer_lines(answer, space))
+            current.show(content, () if as_json else _answer_lines(answer, space, folder))
 
 
 def _run_folder(source: Path) -> Path:
@@ -254,17 +255,18 @@ def _answer_content(answer: Any) -> dict[str, Any]:
     return {"reading": reading, "of": answer.of, "note": answer.note, "hits": answer.hits}
 
 
-def _answer_lines(answer: Any, space: Any) -> list[str]:
+def _answer_lines(answer: Any, space: Any, folder: Path) -> list[str]:
     from bridgehead.cli import hits
 
     side = next(side for side, name in space.names.items() if name == answer.of)
-    other = next((name for name in space.names.values() if name != answer.of), "")
+    kind = space.kinds[side]
     said = hits.reading_lines(answer)
-    columns = hits.hit_columns(answer.hits, answer.of, space.kinds[side], other)
+    columns = hits.hit_columns(answer.hits, answer.of, kind, hits.partner_columns(folder).get(side))
     if not sys.stdout.isatty():
         return [*(f"# {line}" for line in said), *hits.tab_separated(columns)]
-    table = hits.table_lines(columns, shutil.get_terminal_size().columns) if answer.hits else ["no hits"]
-    return [*said, "", *table]
+    if not answer.hits:
+        return said if answer.note else [*said, "no hits"]
+    return [*said, "", *hits.table_lines(columns, shutil.get_terminal_size().columns, kind)]
 
 
 def _stage(name: str, source: Path, as_json: bool, debug: bool) -> None:

@@ -1,0 +1,187 @@
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from bridgehead import __version__
+from bridgehead.cli.commands import ReadAs, app
+from bridgehead.errors import ColumnError
+from bridgehead.search import READINGS, Answer, Reading
+
+COMMANDS = ["demo", "init", "check", "run", "encode", "train", "refit", "evaluate", "index", "search"]
+RECORD = {"key": "k", "n": 3, "share": 0.5, "lines": ["3 pairs [0.5]", "all well"]}
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_help_lists_the_commands_that_there_are_and_no_other():
+    shown = call("--help").output
+    assert re.findall(r"^  ([a-z]+)  +\S", shown.partition("Commands:")[2], flags=re.MULTILINE) == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_json_and_has_help(command):
+    done = call(command, "--help")
+    assert done.exit_code == 0 and "--json" in done.output and "--debug" in done.output
+
+
+def test_version_is_printed():
+    assert call("--version").output == f"bridgehead {__version__}\n"
+
+
+def test_without_a_command_help_is_shown_and_the_status_is_that_of_usage():
+    done = call()
+    assert done.exit_code == 2 and "Commands:" in done.output
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["nothing", "check", "search runs/x", "search r q -k 0", "search r q --as guess", "check c --quick", "bench"],
+)
+def test_a_wrong_command_is_a_usage_error(line):
+    done = call(*shlex.split(line))
+    assert done.exit_code == 2 and done.stdout == "" and "Error" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["check", "encode", "train", "evaluate", "refit", "index"])
+def test_a_stage_prints_its_lines_or_its_whole_record(name, stage):
+    asked = []
+    stage(name, lambda run, progress=None: asked.append(run.folder) or RECORD)
+    assert call(name, "some.toml").stdout == "3 pairs [0.5]\nall well\n"
+    assert json.loads(call(name, "some.toml", "--json").stdout) == RECORD
+    assert asked == [Path("some.toml")] * 2
+
+
+def test_progress_goes_to_standard_error(stage):
+    def check(run, progress=None):
+        progress("check", "reading", None, None)
+        progress("check", "molecules", 1, 2)
+        return RECORD
+
+    stage("check", check)
+    done = call("check", "x", "--json")
+    assert json.loads(done.stdout) == RECORD
+    assert re.fullmatch(r"check: reading\ncheck: done in \d+\.\d s\n", done.stderr)
+
+
+def test_demo_passes_folder_and_seed(stage):
+    stage("demo", lambda folder, seed, progress: {"folder": str(folder), "seed": seed, "lines": []})
+    assert json.loads(call("demo", "--json").stdout) == {"folder": "runs/demo", "seed": 0, "lines": []}
+    assert json.loads(call("demo", "--folder", "x", "--seed", "3", "--json").stdout)["seed"] == 3
+    assert call("demo", "--seed", "-1").exit_code == 2
+
+
+def test_run_says_where_the_report_is_and_how_to_search(stage):
+    def run(config, folder=None, progress=None):
+        home = folder or Path("runs/c")
+        return SimpleNamespace(folder=home, record=lambda _: RECORD, path=lambda *p: home.joinpath(*p))
+
+    stage("run", run)
+    shown = call("run", "c.toml", "--folder", "here").stdout
+    assert "3 pairs" in shown and f"report: {Path('here/report.html')}" in shown and "bridgehead search here" in shown
+    assert json.loads(call("run", "c.toml", "--json").stdout) == {
+        "folder": "runs/c", "report": "runs/c/report.html", "evaluate": RECORD,
+    }  # fmt: skip
+
+
+def test_init_writes_the_config_and_does_not_replace_one(stage, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen = []
+    stage("init_config", lambda path, quote, encoding: seen.append((path, quote, encoding)) or "schema = 1\n")
+    assert call("init", "pairs.csv").exit_code == 0
+    assert Path("config.toml").read_text() == "schema = 1\n"
+    again = call("init", "pairs.csv")
+    assert again.exit_code == 1 and "--force" in again.stderr and len(seen) == 1
+    assert call("init", "pairs.csv", "--force", "--quote", "off", "--encoding", "latin-1").exit_code == 0
+    assert seen == [("pairs.csv", "auto", "utf-8"), ("pairs.csv", "off", "latin-1")]
+
+
+def test_a_config_in_another_folder_names_the_file_of_pairs_from_there(stage, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    seen = []
+    stage("init_config", lambda path, quote, encoding: seen.append(path) or "")
+    assert call("init", "pairs.csv", "--out", "configs/a.toml").exit_code == 0
+    assert seen == [str(tmp_path / "pairs.csv")]
+
+
+def test_search_away_from_a_terminal_prints_whole_cells_and_how_the_query_was_read(space, tmp_path):
+    done = call("search", str(tmp_path), "pain")
+    assert done.stdout.splitlines() == [
+        "# read as words; searching molecule",
+        "rank\tscore\tid\tname\tSMILES\tstatement",
+        "1\t0.912\t7\taspirin\tCC(=O)Oc1ccccc1C(=O)O\tInhibits COX-1; Eases pain",
+        "2\t0.500\t9\tsodium [red]chloride[/red]\t[Na+].[Cl-]\t",
+    ]
+    assert space.opened == [(tmp_path, "refit")]
+
+
+def test_search_passes_every_option(space, tmp_path):
+    options = shlex.split("-k 3 --offset 2 --of text --as smiles --heads evaluated")
+    assert call("search", str(tmp_path), "CO", *options).exit_code == 0
+    assert space.asked == ("CO", 3, 2, "text", "smiles") and space.opened == [(tmp_path, "evaluated")]
+    assert call("search", str(tmp_path), "--", "-log").exit_code == 0
+    assert space.asked == ("-log", 10, 0, None, None)
+
+
+def test_search_with_json_is_the_answer_of_the_library(space, tmp_path):
+    found = json.loads(call("search", str(tmp_path), "pain", "--json", "-k", "2").stdout)
+    hits = found.pop("hits")
+    assert found == {
+        "query": "pain", "heads": "refit", "k": 2, "offset": 0, "of": "molecule", "note": "",
+        "reading": {"kind": "text", "value": "pain", "side": "b", "explanation": "read as words"},
+    }  # fmt: skip
+    assert [hit["id"] for hit in hits] == ["7", "9"]
+    assert hits[0]["score"] == 0.91234 and hits[0]["payload"]["statement"] == ["Inhibits COX-1", "Eases pain"]
+
+
+def test_search_without_hits_says_so(space, tmp_path, monkeypatch):
+    space.answer_ = Answer((), Reading("inchikey", "K", "a", None, "no item has it"), "text")
+    assert call("search", str(tmp_path), "K").stdout == "# no item has it; searching text\nrank\tscore\tid\ttext\n"
+    space.answer_ = Answer((), Reading("text", "x", "b", None, "read as words"), "molecule", "knows nothing of it")
+    assert "# knows nothing of it\n" in call("search", str(tmp_path), "x").stdout
+
+
+def test_search_takes_the_config_of_a_run(space, stage, tmp_path):
+    config = tmp_path / "c.toml"
+    config.touch()
+    stage("RunFolder", SimpleNamespace(of=lambda source: SimpleNamespace(folder=Path("runs/c"))))
+    assert call("search", str(config), "x").exit_code == 0
+    assert space.opened == [(Path("runs/c"), "refit")]
+
+
+def test_the_readings_are_those_of_the_library():
+    assert tuple(READINGS) == tuple(ReadAs)
+
+
+def test_an_error_of_the_input_is_a_line_and_with_json_a_document(stage):
+    def check(run, progress=None):
+        raise ColumnError("no column 'smile'; the file has: smiles, text")
+
+    stage("check", check)
+    plain = call("check", "x")
+    assert (plain.exit_code, plain.stdout) == (1, "")
+    assert plain.stderr == "error: no column 'smile'; the file has: smiles, text\n"
+    as_json = call("check", "x", "--json")
+    assert as_json.exit_code == 1 and as_json.stderr == ""
+    assert json.loads(as_json.stdout) == {
+        "error": {"type": "ColumnError", "message": "no column 'smile'; the file has: smiles, text"}
+    }
+    assert "Traceback" in call("check", "x", "--debug").stderr
+
+
+def test_search_in_a_folder_that_is_not_there_is_an_error_of_the_input(tmp_path):
+    done = call("search", str(tmp_path / "nowhere"), "x")
+    assert done.exit_code == 1 and "there is no run folder" in done.stderr
+
+
+def test_names_of_files_need_not_be_utf8(space):
+    folder = os.fsdecode(b"runs/\xff")
+    assert call("search", folder, "x", "--json").exit_code == 0
