@@ -236,7 +236,7 @@ def test_no_phrase_of_the_lexicon_names_a_ligand_or_its_brand(
 def test_entries_hold_known_keys_and_plain_phrases(lexicon: list[dict[str, Any]]) -> None:
     effects = {"kind", "inhibition", "inhibitor", "activation", "activator", "partial"}
     for entry in _entries(lexicon):
-        assert set(entry) <= effects | {"name", "naming", "match", "called", "targets"}, entry
+        assert set(entry) <= effects | {"name", "naming", "general", "match", "called", "targets"}, entry
         for key in effects & set(entry):
             assert not re.search(r"[.;]$|^\s|\s$", entry[key]), entry
         for key in ("inhibitor", "activator"):

@@ -87,6 +87,10 @@ class Index:
         """Return for each query row (m, d) its nearest rows of `side`: see `SideVectors.search`."""
         return self._vectors[self.side_named(side)].search(query_rows, k, offset)
 
+    def rank_of(self, side: str, query_row: Any, row: int) -> int:
+        """Return the exact rank (from 1) of an item of `side` for one query row (d,): see `SideVectors.rank_of`."""
+        return self._vectors[self.side_named(side)].rank_of(query_row, self.item(side, row).row)
+
     def row(self, side: str, row: int) -> FloatArray:
         """Return the stored row (d,) of an item, float32 of unit length (or zero)."""
         return self._vectors[self.side_named(side)].row(self.item(side, row).row)

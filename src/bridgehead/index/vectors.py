@@ -69,6 +69,20 @@ class SideVectors:
             raise ShapeError(f"query rows have {queries.shape[1]} columns; the index has {self.rows.shape[1]}")
         return [self._page(query, k, offset) for query in queries]
 
+    def rank_of(self, query: Any, row: int) -> int:
+        """Return the exact rank (from 1) of `row` among all rows for one query (d,), ties by row number as in `search`.
+
+        Reads every stored row, in blocks. Raises `ShapeError` and `NonFiniteRowsError`.
+        """
+        unit = unit_rows(check_rows(np.asarray(query)[None], "query rows"), dtype=np.float64)[0]
+        own = _cosines(self.rows[row : row + 1], unit)[0]
+        before = 0
+        for start in range(0, len(self.rows), _BLOCK):
+            scores = _cosines(self.rows[start : start + _BLOCK], unit)
+            numbers = np.arange(start, start + len(scores))
+            before += int(((scores > own) | ((scores == own) & (numbers < row))).sum())
+        return before + 1
+
     def _page(self, query: FloatArray, k: int, offset: int) -> Ranked:
         if not len(self.rows) or not query.any():
             return Ranked(np.zeros(0, np.int64), np.zeros(0))

@@ -22,11 +22,25 @@ _SHOWN = 3
 class HasIdentity(Protocol):
     """What is asked of an identity, as `bridgehead.molecules.Identity` has it."""
 
-    exact: str
-    parent: str
-    skeleton: str
-    mixture: bool
-    fallback: bool
+    @property
+    def exact(self) -> str:
+        """The InChIKey, or what stands for it."""
+
+    @property
+    def parent(self) -> str:
+        """Without salts, solvents and charge."""
+
+    @property
+    def skeleton(self) -> str:
+        """The connectivity block of the parent."""
+
+    @property
+    def mixture(self) -> bool:
+        """Whether several organic components are left."""
+
+    @property
+    def fallback(self) -> bool:
+        """Whether there is no InChIKey."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bridgehead.errors import MissingExtraError
 
-CHEMICALS_ATTRIBUTION = "Compounds, names and structures from the Python package chemicals (MIT), compiled from PubChem."
+CHEMICALS_ATTRIBUTION = "Compounds, names and structures from the Python package chemicals (MIT), made from PubChem."
 """The line that names the source of the compounds."""
 
 # In the order in which the package itself lets one file override another: the first to have a key keeps it.

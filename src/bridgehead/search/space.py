@@ -133,6 +133,23 @@ class Space:
         hits = _hits(items, ranked.scores.tolist(), offset, reading.kind)
         return Answer(hits, reading, self.names[target])
 
+    def rank_of(self, query: str, id: str, of: str | None = None, read_as: str | None = None) -> tuple[int, int] | None:
+        """Return at which exact rank (from 1) of how many items the item `id` comes for `query`.
+
+        `of` and `read_as` as in `answer`. None where the query has no row in the space. Takes a pass over all rows of
+        the side. Raises as `answer`, and `ArgumentError` when no item of that side has this id.
+        """
+        wanted = self._side(of) if of is not None else None
+        reading = read_query(query, self.index, self.kinds, read_as, wanted)
+        target = wanted or self._other(reading.side)
+        items = [item for item in self.index.by_id(id) if item.side == target]
+        if not items:
+            raise ArgumentError(f"no {self.names[target]} of this index has the id {id!r}")
+        row, _ = self._row(reading)
+        if row is None:
+            return None
+        return self.index.rank_of(target, row, items[0].row), self.index.size(target)
+
     def _side(self, of: str) -> str:
         for side, name in self.names.items():
             if of == name:

@@ -1,0 +1,31 @@
+"""The run folder and the stages that fill it: the only place where pairs, encoders, heads, evaluation and index meet.
+
+`run("config.toml")` runs all stages; `check`, `encode`, `train`, `evaluate`, `refit` and `index` one, with what it
+stands on. Names are loaded when they are first used. This folder is not about arguments or printing (`cli`).
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "RunConfig": "config",
+    "RunFolder": "folder",
+    "check": "flow",
+    "demo": "demonstration",
+    "encode": "flow",
+    "evaluate": "flow",
+    "index": "flow",
+    "init_config": "starting",
+    "read_config": "config",
+    "refit": "flow",
+    "run": "flow",
+    "train": "flow",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,202 @@
+"""The config of a run: what `config.toml` may say, each setting checked and explained.
+
+The settings of training are `train.TrainConfig`. This module is not about running anything (`stages`).
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from bridgehead.errors import ConfigError, InputFileNotFoundError
+from bridgehead.train.config import TrainConfig
+
+STARTER = "starter"
+CHEMICALS = "chemicals"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PairsConfig(_Section):
+    """Where the pairs are and which columns are what."""
+
+    path: str | tuple[str, ...] = Field(description="File, glob or list; `starter` is the packaged table.")
+    a: str = Field(description="Column of side a, the one that is held out by default.")
+    b: str = Field(description="Column of side b.")
+    id: str | None = Field(None, description="Column of your ids, unique; none: the number of the record.")
+    entity: str | None = Field(None, description="Column that says which items of a are one entity.")
+    group: tuple[str, ...] = Field((), description="Columns that a split must not cut through (donor, slide, batch).")
+    quote: Literal["auto", "on", "off"] = Field("auto", description="Whether fields of csv and tsv are quoted.")
+    encoding: str = Field("utf-8", description="Encoding of the text.")
+    name_a: str | None = Field(None, description="What side a is called in all that is shown; none: its kind.")
+    name_b: str | None = Field(None, description="What side b is called.")
+    kind_a: Literal["molecule", "text", "rows"] = Field("text", description="What items of a are.")
+    kind_b: Literal["molecule", "text", "rows"] = Field("text", description="What items of b are.")
+    quality: Literal["keep", "drop"] = Field(
+        "keep", description="`drop` leaves generic and too short texts out of training, never out of test or index."
+    )
+    names: tuple[str, ...] = Field((), description="Columns with names of a's items, for search by name.")
+
+    @field_validator("group", "names", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The names of the two sides as they are shown."""
+        kinds = {"molecule": "molecule", "text": "text"}
+        a = self.name_a or kinds.get(self.kind_a, self.a)
+        b = self.name_b or kinds.get(self.kind_b, self.b)
+        return (a, b) if a != b else (f"{a} a", f"{b} b")
+
+
+class SplitConfig(_Section):
+    """What is held out."""
+
+    hold_out: Literal["a", "b", "both"] = Field("a", description="Whose entities never cross the split.")
+    fractions: tuple[float, float, float] = Field((0.8, 0.1, 0.1), description="Train, valid, test, by entities.")
+    seed: int = Field(0, ge=0, description="Seed of the split.")
+    identity: Literal["exact", "parent", "skeleton"] = Field(
+        "skeleton", description="When two molecules are one entity; skeleton ignores salts, charge and stereo."
+    )
+    test: tuple[str, ...] = Field((), description="SMILES (or items) whose entities are put into test in any case.")
+
+
+class EncodeConfig(_Section):
+    """Which encoders, with their settings."""
+
+    a: str = Field(description="Encoder of side a, such as molecule:fingerprints.")
+    b: str = Field(description="Encoder of side b, such as text:ngram.")
+    settings_a: dict[str, Any] = Field({}, description="Settings of encoder a.")
+    settings_b: dict[str, Any] = Field({}, description="Settings of encoder b.")
+    cache: str | None = Field(None, description="Folder of encoded rows; none: `cache` beside the run folder.")
+
+
+class EvaluateConfig(_Section):
+    """What is measured."""
+
+    ks: tuple[int, ...] = Field((1, 5, 10), description="The k of recall@k.")
+    n_resamples: int = Field(1000, ge=0, description="Bootstrap resamples for the 95 % intervals; 0: none.")
+    shuffled: int = Field(1, ge=0, le=100, description="Controls trained on shuffled links at the same budget.")
+    seed: int = Field(0, ge=0, description="Seed of the bootstrap and the first shuffled control.")
+
+
+class IndexConfig(_Section):
+    """What can be searched."""
+
+    extra_a: tuple[str, ...] = Field((), description="Further items of a: `chemicals`, or files with the same columns.")
+    recall_floor: float = Field(0.98, gt=0, le=1, description="Least recall@10 against exact search.")
+    evaluated: bool = Field(True, description="Also index with the evaluated heads, which never saw the test items.")
+
+    @field_validator("extra_a", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+class ExampleQuery(_Section):
+    """A query that the report answers, and the id of the item that a user would expect."""
+
+    query: str
+    of: str | None = None
+    expect: str | None = None
+
+
+class RunConfig(_Section):
+    """All settings of a run. `read_config` makes it from a file; relative paths there are taken from the file."""
+
+    config_schema: Literal[1] = Field(1, alias="schema")
+    name: str = Field("alignment", description="Title of the report.")
+    folder: str | None = Field(None, description="Run folder; none: runs/<name of the config file>.")
+    online: bool = Field(False, description="Whether encoders may be fetched from the hub.")
+    pairs: PairsConfig
+    split: SplitConfig = SplitConfig()
+    encode: EncodeConfig
+    train: TrainConfig = TrainConfig.of()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    index: IndexConfig = IndexConfig()
+    examples: tuple[ExampleQuery, ...] = ()
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True)
+
+    @model_validator(mode="after")
+    def _sides_differ(self) -> Self:
+        if self.pairs.a == self.pairs.b:
+            raise ValueError(f"pairs.a and pairs.b are both {self.pairs.a!r}; expected two columns")
+        return self
+
+    def plain(self) -> dict[str, Any]:
+        """Return the settings as JSON values, defaults included."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def config_of(settings: Any) -> RunConfig:
+    """Return the config of a mapping; raises `ConfigError` with a line for each key that is not understood."""
+    try:
+        return RunConfig.model_validate(settings)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, f['loc'])) or 'config'}: {f['msg']} (got {f['input']!r:.80})" for f in error.errors()
+        ]
+        raise ConfigError("the config is not understood: " + "; ".join(faults)) from error
+
+
+def read_config(path: str | Path) -> RunConfig:
+    """Read a `config.toml`; relative paths in it are relative to its folder, and come back absolute.
+
+    `folder` defaults to `runs/<stem>` beside the file. Raises `InputFileNotFoundError` and `ConfigError` (not TOML,
+    unknown keys, values out of range, another schema).
+    """
+    source = Path(path)
+    if source.is_dir():
+        source = source / "config.toml"
+    if not source.is_file():
+        raise InputFileNotFoundError(
+            f"{source} does not exist; expected a config (make one with: bridgehead init FILE)"
+        )
+    try:
+        settings = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source} is not TOML in UTF-8: {error}") from error
+    config = config_of(settings)
+    base = source.resolve().parent
+    folder = config.folder or f"runs/{source.stem}"
+    return _absolute(config, base, folder)
+
+
+def _absolute(config: RunConfig, base: Path, folder: str) -> RunConfig:
+    def place(path: str) -> str:
+        return path if path in (STARTER, CHEMICALS) else str(base / path)
+
+    def spec(encoder: str) -> str:
+        parts = [part.strip() for part in encoder.split(" + ")]
+        return " + ".join(f"rows:{base / p[5:]}" if p.startswith("rows:") else _hub_folder(p, base) for p in parts)
+
+    path = config.pairs.path
+    encode = config.encode
+    return config.model_copy(
+        update={
+            "folder": str(base / folder),
+            "pairs": config.pairs.model_copy(
+                update={"path": place(path) if isinstance(path, str) else tuple(map(place, path))}
+            ),
+            "encode": encode.model_copy(
+                update={
+                    "a": spec(encode.a),
+                    "b": spec(encode.b),
+                    "cache": None if encode.cache is None else str(base / encode.cache),
+                }
+            ),
+            "index": config.index.model_copy(update={"extra_a": tuple(map(place, config.index.extra_a))}),
+        }
+    )
+
+
+def _hub_folder(spec: str, base: Path) -> str:
+    """Make `text:hf=<folder>` absolute where the folder is there; a hub name stays a name."""
+    kind, separator, name = spec.partition("=")
+    return f"{kind}={base / name}" if separator and (base / name).is_dir() else spec

@@ -1,0 +1,66 @@
+"""The example queries of a config, answered by the spaces of a run: what a person would try first.
+
+This module is not about search (`search`) or about how answers are shown (`report`).
+"""
+
+from typing import Any
+
+from bridgehead.runs.stages import Work
+from bridgehead.search.space import Hit, Space
+
+_HITS = 10
+_SHOWN = 140
+
+
+def answer_examples(work: Work, spaces: dict[str, Space]) -> list[dict[str, Any]]:
+    """Answer the config's example queries with each space; returns JSON values, one mapping an example."""
+    found = []
+    for example in work.run.config.examples:
+        stored: dict[str, Any] = {"query": example.query, "expected": example.expect or "", "answers": []}
+        for heads, space in spaces.items():
+            answer = space.answer(example.query, k=_HITS, of=example.of)
+            stored["read_as"] = answer.explanation
+            rank = space.rank_of(example.query, example.expect, of=example.of) if example.expect else None
+            stored["answers"].append(
+                {
+                    "heads": heads,
+                    "of": answer.of,
+                    "hits": [_hit(hit, example.expect, work.run.config.pairs.b) for hit in answer.hits],
+                    "expected_rank": None if rank is None else rank[0],
+                    "n_candidates": space.index.size(answer.of),
+                }
+            )
+        found.append(stored)
+    return found
+
+
+def example_lines(examples: list[dict[str, Any]]) -> list[str]:
+    """Return the examples' answers as lines to print."""
+    lines = []
+    for example in examples:
+        lines.append(f'"{example["query"]}" ({example["read_as"]})')
+        for answer in example["answers"]:
+            seen = "evaluated heads" if answer["heads"] == "evaluated" else "after refit"
+            lines.append(f"  {seen}, the first of {answer['n_candidates']:,} {answer['of']} items:")
+            for hit in answer["hits"][:5]:
+                mark = "*" if hit["expected"] else " "
+                text = hit["text"] or hit["id"]
+                lines.append(f"  {mark} {hit['rank']:>3}  {hit['score']:.3f}  {hit['name'][:70]:<30}  {text[:90]}")
+            if answer["expected_rank"] is not None:
+                lines.append(
+                    f"    the expected {example['expected']} came at {answer['expected_rank']:,} of "
+                    f"{answer['n_candidates']:,}"
+                )
+    return lines
+
+
+def _hit(hit: Hit, expected: str | None, text_column: str) -> dict[str, Any]:
+    texts = hit.payload.get(text_column) or []
+    return {
+        "rank": hit.rank,
+        "id": hit.id,
+        "name": str(hit.payload.get("name") or hit.item)[:_SHOWN],
+        "score": hit.score,
+        "text": str(texts[0])[:_SHOWN] if isinstance(texts, list) and texts else "",
+        "expected": hit.id == expected,
+    }

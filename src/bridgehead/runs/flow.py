@@ -1,0 +1,120 @@
+"""Running stages by name, with what comes before them, under the run folder's lock.
+
+This module is not about what the stages do (`stages`, `indexing`, `reporting`).
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bridgehead.runs.config import RunConfig
+from bridgehead.runs.folder import RunFolder
+from bridgehead.runs.prepare import Progress
+
+RunLike = RunConfig | str | Path | RunFolder
+
+STAGES = ("check", "encode", "train", "evaluate", "refit", "index")
+# What each stage stands on; index needs the evaluated heads too, where the config asks for them.
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "check": (),
+    "encode": ("check",),
+    "train": ("check", "encode"),
+    "evaluate": ("check", "encode", "train"),
+    "refit": ("check", "encode", "train"),
+    "index": ("check", "encode", "train", "refit"),
+}
+
+
+def check(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Read, identify and split the pairs: counts, duplicates, identities, split (`pairs.json`). See `through`."""
+    return through(run, "check", progress)
+
+
+def encode(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Fit the encoders on the training part and encode every item (`encoders/`). See `through`."""
+    return through(run, "encode", progress)
+
+
+def train(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Train the heads (`heads.safetensors`, `history.jsonl`, `trained.json`). See `through`."""
+    return through(run, "train", progress)
+
+
+def evaluate(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Measure the evaluated heads on the test part (`metrics.json`, `report.html`). See `through`."""
+    return through(run, "evaluate", progress)
+
+
+def refit(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Train again on all pairs, as long as validation chose (`refit/`). See `through`."""
+    return through(run, "refit", progress)
+
+
+def index(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Make the run searchable (`index/`, `index-evaluated/`). See `through`."""
+    return through(run, "index", progress)
+
+
+def run(config: RunLike, folder: str | Path | None = None, progress: Progress | None = None) -> RunFolder:
+    """Run every stage of a config, in order, and return the run folder.
+
+    `config` is a config file, a run folder, or a `RunConfig`; `folder` overrides where the run lies. Stages that are
+    done, with the same data and settings, are skipped, so a run that was killed goes on where it stopped. `progress`
+    is called as `progress(stage, message, done, total)`.
+
+    Raises `ConfigError`, what reading, encoding and training raise for bad input, and `RunBusyError` when another
+    process writes the folder.
+    """
+    opened = RunFolder.of(config, folder)
+    _run(opened, STAGES, progress)
+    return opened
+
+
+def through(run: RunLike, stage: str, progress: Progress | None = None) -> dict[str, Any]:
+    """Run the stages that `stage` stands on where they are not done, then `stage`; return its record.
+
+    The record is what lies in the folder as JSON; its `lines` are for people. Raises as `run`.
+    """
+    return _run(RunFolder.of(run), (*_NEEDS[stage], stage), progress)[stage]
+
+
+def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) -> dict[str, dict[str, Any]]:
+    from bridgehead.runs.stages import Work
+
+    say: Progress = progress or _silent
+    records: dict[str, dict[str, Any]] = {}
+    with ExitStack() as held:
+        held.enter_context(folder.writing())
+        work = Work(folder, say)
+        for stage in stages:
+            say(stage, "begins", None, None)
+            records[stage] = _function(stage)(work)
+            say(stage, "done", None, None)
+        if "evaluate" in stages or (stages[-1] == "index" and _is_evaluated(folder)):
+            from bridgehead.runs.reporting import write_run_report
+
+            say("report", "begins", None, None)
+            write_run_report(work)
+            say("report", "done", None, None)
+    return records
+
+
+def _is_evaluated(folder: RunFolder) -> bool:
+    return folder.path("metrics.json").is_file()
+
+
+def _function(stage: str) -> Callable[[Any], dict[str, Any]]:
+    # Imported when they run: a stage brings torch, RDKit or FAISS with it.
+    if stage == "index":
+        from bridgehead.runs import indexing
+
+        return indexing.index
+    from bridgehead.runs import stages
+
+    found: Callable[[Any], dict[str, Any]] = getattr(stages, stage)
+    return found
+
+
+def _silent(stage: str, message: str, done: int | None, total: int | None) -> None:
+    return

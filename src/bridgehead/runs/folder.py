@@ -1,0 +1,99 @@
+"""The run folder: where each stage's results lie, and how a stage knows that they are still its own.
+
+A stage writes its record last, with a key: the hash of everything that shapes its results. A record with the right key
+means that the stage is done; any other state means that it runs again. This module is not about what stages do.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bridgehead.errors import FormatVersionError, InputFileNotFoundError, RunStateError
+from bridgehead.files import folder_lock, hash_json, read_json, write_json, write_text
+from bridgehead.runs.config import RunConfig, config_of, read_config
+from bridgehead.runs.toml import to_toml
+
+CONFIG_FILE = "config.toml"
+RECORDS = {
+    "check": "pairs.json",
+    "encode": "encoders/encoded.json",
+    "train": "trained.json",
+    "evaluate": "metrics.json",
+    "refit": "refit/refit.json",
+    "index": "indexed.json",
+}
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run folder with its config. `record(stage)` is what a finished stage left; `path(...)` a file in the folder."""
+
+    folder: Path
+    config: RunConfig
+
+    @classmethod
+    def of(cls, config: "RunConfig | str | Path | RunFolder", folder: str | Path | None = None) -> "RunFolder":
+        """Return the run of a config, a config file, or a run folder that has a `config.toml`.
+
+        Raises `ConfigError` and `InputFileNotFoundError`, and `RunStateError` when a config object names no folder.
+        """
+        if isinstance(config, RunFolder):
+            return config
+        if not isinstance(config, RunConfig):
+            given = Path(config)
+            config = read_config(given)
+            if given.is_dir():
+                folder = folder or given
+        target = folder or config.folder
+        if target is None:
+            raise RunStateError("no run folder is named; set `folder` in the config or pass folder=")
+        return cls(Path(target), config)
+
+    def path(self, *parts: str) -> Path:
+        """Return a path inside the folder."""
+        return self.folder.joinpath(*parts)
+
+    @property
+    def cache(self) -> Path:
+        """The folder of encoded rows, by default shared by all runs beside this one."""
+        return Path(self.config.encode.cache) if self.config.encode.cache else self.folder.parent / "cache"
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the writer's lock of the folder and leave the config in it; raises `RunBusyError`."""
+        with folder_lock(self.folder):
+            write_text(self.path(CONFIG_FILE), to_toml({**self.config.plain(), "folder": None}))
+            yield
+
+    def done(self, stage: str, key: str) -> dict[str, Any] | None:
+        """Return the record of a stage when it is there with this key, else None (missing, other, half-written)."""
+        try:
+            record = read_json(self.path(RECORDS[stage]), f"bridgehead-{stage}")
+        except (InputFileNotFoundError, FormatVersionError, RunStateError):
+            return None
+        return record if record.get("key") == key else None
+
+    def finish(self, stage: str, key: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Write the record of a stage, which makes it done, and return it."""
+        record = {"key": key, **content}
+        write_json(self.path(RECORDS[stage]), record, f"bridgehead-{stage}")
+        return record
+
+    def record(self, stage: str) -> dict[str, Any]:
+        """Return the record of a finished stage; raises `RunStateError` naming the stage to run."""
+        try:
+            return read_json(self.path(RECORDS[stage]), f"bridgehead-{stage}")
+        except InputFileNotFoundError as error:
+            raise RunStateError(
+                f"{self.folder} has no results of the stage {stage} yet; run: bridgehead {stage} {self.folder}"
+            ) from error
+
+
+def stage_key(*parts: Any) -> str:
+    """Return the key of a stage from the settings, hashes and earlier keys that shape its results."""
+    return hash_json(list(parts))
+
+
+__all__ = ["CONFIG_FILE", "RECORDS", "RunFolder", "config_of", "stage_key"]

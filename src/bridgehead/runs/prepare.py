@@ -1,0 +1,145 @@
+"""From the file of pairs to a table with identities, a split, and the links that train.
+
+Every stage makes this anew from the file (reading takes a second; what is slow is cached), so a run folder never holds
+a second copy of the data that could differ from the first. This module is not about rows (`encoded`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bridgehead import molecules
+from bridgehead.errors import ConfigError, StructureError
+from bridgehead.files import hash_array, hash_texts
+from bridgehead.links import Links
+from bridgehead.pairs import PairTable, Split, read_pairs, split_table, text_quality
+from bridgehead.pairs.starter_data import starter_path
+from bridgehead.runs.config import STARTER, PairsConfig, RunConfig
+from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.identities import identities_of
+from bridgehead.vectors import IntArray
+
+Progress = Callable[[str, str, int | None, int | None], None]
+BoolArray = npt.NDArray[np.bool_]
+Part = tuple[IntArray, IntArray, Links]
+"""Numbers of the items of a and of b that take part, ascending, and the links renumbered to them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table ready for encoding: items that cannot be read as what they are have gone, with their reasons listed.
+
+    `identities` maps side -> identity per item for sides of molecules. `train` are the links that train: those of the
+    split, less those of generic or too short texts where the config says so (`dropped`, per link of the table).
+    `key` is the hash of the data, the split and what was left out.
+    """
+
+    table: PairTable
+    identities: dict[str, list[molecules.Identity]]
+    split: Split
+    dropped: BoolArray
+    train: Part
+    key: str
+
+    def part(self, name: Literal["train", "valid", "test"]) -> Part:
+        """Return (items of a, items of b, links among them) of a part."""
+        return self.train if name == "train" else self.split.links(name)
+
+    def everything(self) -> Part:
+        """Return all items and links that may train, whatever their part: what a refit trains on."""
+        return _numbered(self.table.links.pairs[~self.dropped])
+
+
+def prepare(run: RunFolder, progress: Progress) -> Prepared:
+    """Read, identify and split as the config says. Raises as `read_pairs` and `split_pairs`, and `ConfigError`."""
+    config = run.config
+    table = read_table(config.pairs)
+    identities: dict[str, list[molecules.Identity]] = {}
+    for side, kind in (("a", config.pairs.kind_a), ("b", config.pairs.kind_b)):
+        if kind == "molecule":
+            table, identities[side] = _identified(table, side, run, progress)
+    keys = {side: [_keys_of(one, config.split.identity) for one in found] for side, found in identities.items()}
+    split = split_table(
+        table,
+        hold_out=config.split.hold_out,
+        fractions=config.split.fractions,
+        seed=config.split.seed,
+        keys_a=None if table.a.entities is not None else keys.get("a"),
+        keys_b=keys.get("b"),
+        test_keys=_test_keys(config, table),
+    )
+    pairs = table.links.pairs
+    dropped = _weak_links(table, config.pairs) if config.pairs.quality == "drop" else np.zeros(len(pairs), dtype=bool)
+    key = stage_key(
+        hash_texts(table.a.items),
+        hash_texts(table.b.items),
+        hash_array(table.links.pairs),
+        hash_array(split.part_link),
+        hash_array(dropped),
+    )
+    train = _numbered(pairs[(split.part_link == 0) & ~dropped])
+    return Prepared(table, identities, split, dropped, train, key)
+
+
+def read_table(config: PairsConfig) -> PairTable:
+    """Read the pairs of a config; the path `starter` is the packaged table."""
+    path = starter_path() if config.path == STARTER else config.path
+    return read_pairs(
+        path,
+        a=config.a,
+        b=config.b,
+        id=config.id,
+        entity=config.entity,
+        group=config.group or None,
+        quote=config.quote,
+        encoding=config.encoding,
+        names=config.shown,
+    )
+
+
+def _identified(
+    table: PairTable, side: str, run: RunFolder, progress: Progress
+) -> tuple[PairTable, list[molecules.Identity]]:
+    def step(done: int, total: int) -> None:
+        progress("check", "identities of molecules", done, total)
+
+    identities, failures = identities_of(table.side(side).items, run.cache, step)  # type: ignore[arg-type]
+    if failures:
+        rows, reasons = zip(*failures, strict=True)
+        table = table.without(side, rows, reasons)  # type: ignore[arg-type]
+    return table, [one for one in identities if one is not None]
+
+
+def _keys_of(identity: molecules.Identity, level: str) -> tuple[str, ...]:
+    return identity.components if level == "skeleton" else (str(getattr(identity, level)),)
+
+
+def _test_keys(config: RunConfig, table: PairTable) -> tuple[str, ...]:
+    kind = config.pairs.kind_b if config.split.hold_out == "b" else config.pairs.kind_a
+    if kind != "molecule" or table.a.entities is not None:
+        return config.split.test
+    found: list[str] = []
+    for item in config.split.test:
+        try:
+            found += _keys_of(molecules.identify(item), config.split.identity)
+        except StructureError as error:
+            raise ConfigError(f"split.test holds {item!r}, which is no structure: {error}") from error
+    return tuple(found)
+
+
+def _weak_links(table: PairTable, config: PairsConfig) -> BoolArray:
+    """Mark the links of which a text is generic or too short."""
+    found = np.zeros(len(table.links), dtype=bool)
+    for column, (items, kind) in enumerate(((table.a.items, config.kind_a), (table.b.items, config.kind_b))):
+        if kind == "text":
+            found |= text_quality(items).weak[table.links.pairs[:, column]]
+    return found
+
+
+def _numbered(pairs: IntArray) -> Part:
+    rows_a, at_a = np.unique(pairs[:, 0], return_inverse=True)
+    rows_b, at_b = np.unique(pairs[:, 1], return_inverse=True)
+    return rows_a, rows_b, Links(np.stack([at_a.reshape(-1), at_b.reshape(-1)], axis=1), len(rows_a), len(rows_b))

@@ -1,0 +1,147 @@
+"""The report of a run, filled from its records; written again whenever a stage adds something to show.
+
+This module is not about how a report looks (`report`).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bridgehead import report
+from bridgehead.pairs.chemicals_data import CHEMICALS_ATTRIBUTION
+from bridgehead.pairs.starter_data import ATTRIBUTION
+from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
+from bridgehead.runs.evaluation import Evaluation
+from bridgehead.runs.folder import RunFolder
+from bridgehead.runs.stages import Work, stored_control
+
+_HEATMAP = 40
+
+
+def write_run_report(work: Work) -> Path:
+    """Write `report.html` of an evaluated run and return its path; raises `RunStateError` before the evaluation."""
+    path = work.run.path("report.html")
+    report.write_report(path, content_of(work))
+    return path
+
+
+def content_of(work: Work) -> report.ReportContent:
+    """Return what the report shows, from the records of the stages that are done."""
+    run, config = work.run, work.run.config
+    checked, encoded = run.record("check"), run.record("encode")
+    trained, measured = run.record("train"), work.evaluation
+    control = stored_control(run)
+    names = config.pairs.shown
+    examples = _stored(run).get("examples", [])
+    return report.ReportContent(
+        title=config.name,
+        names=names,
+        aligned=_facts(config, checked, encoded, trained),
+        query_sets=_query_sets(measured, names),
+        baseline="untrained: ranks by the most similar training items and the texts they carry",
+        curves=report.curves_of(trained["history"], trained["best_epoch"]),
+        controls=[] if control is None else report.controls_of(control, measured.all),
+        heatmap=_heatmap(measured),
+        data=report.data_check_of(
+            checked["check"],
+            {name: encoded[side]["report"] for side, name in zip(("a", "b"), names, strict=True)},
+            {name: encoded[side]["failures"] for side, name in zip(("a", "b"), names, strict=True)},
+        ),
+        examples=[_example(stored) for stored in examples],
+        sources=_sources(config),
+        refit=run.path("refit", "heads.safetensors").is_file(),
+    )
+
+
+def _example(stored: dict[str, Any]) -> report.Example:
+    answers = [
+        report.Answer(
+            heads=answer["heads"],
+            hits=[
+                report.ExampleHit(hit["rank"], hit["name"], hit["score"], hit["text"], hit["expected"])
+                for hit in answer["hits"]
+            ],
+            expected_rank=answer["expected_rank"],
+            n_candidates=answer["n_candidates"],
+        )
+        for answer in stored["answers"]
+    ]
+    return report.Example(stored["query"], stored["read_as"], stored["expected"], answers)
+
+
+def _stored(run: RunFolder) -> dict[str, Any]:
+    try:
+        return run.record("index")
+    except FileNotFoundError:
+        return {}
+    except RuntimeError:
+        return {}
+
+
+def _facts(config: RunConfig, checked: dict[str, Any], encoded: dict[str, Any], trained: dict[str, Any]) -> Any:
+    split = checked["split"]
+    facts = [
+        (name, f"{encoded[side]['encoder']}, {encoded[side]['n_columns']:,} columns")
+        for side, name in zip(("a", "b"), config.pairs.shown, strict=True)
+    ]
+    held = {"a": config.pairs.shown[0], "b": config.pairs.shown[1], "both": "both sides"}[split["hold_out"]]
+    facts.append(("held out", f"entities of {held}, split seed {split['seed']}"))
+    for part, counts in split["counts"].items():
+        facts.append((part, ", ".join(f"{count:,} {what}" for what, count in _named(counts, config).items())))
+    facts.append(("heads", f"epoch {trained['best_epoch']} of {trained['epochs']}, sha256 {trained['heads'][:16]}"))
+    for side, name in zip(("a", "b"), config.pairs.shown, strict=True):
+        facts.append((f"fingerprint of the {name} encoder", encoded[side]["fingerprint"][:16]))
+    return facts
+
+
+def _named(counts: dict[str, int], config: RunConfig) -> dict[str, int]:
+    names = {"a": config.pairs.shown[0], "b": config.pairs.shown[1]}
+    return {names.get(what, what): count for what, count in counts.items()}
+
+
+def _query_sets(measured: Evaluation, names: tuple[str, str]) -> list[report.QuerySet]:
+    sets = [report.QuerySet("all queries", _directions(measured.all, measured.baseline, names))]
+    if measured.unseen is not None:
+        note = f"Only those {names[1]} items whose text no training link carries; the pool is the same."
+        sets.append(
+            report.QuerySet(
+                "text unseen in training", _directions(measured.unseen, measured.baseline_unseen, names)[1:], note
+            )
+        )
+    return sets
+
+
+def _directions(found: Any, baseline: Any, names: tuple[str, str]) -> list[report.Direction]:
+    a, b = names
+    return [
+        report.direction_of(found.a_to_b, a, b, baseline and baseline.a_to_b),
+        report.direction_of(found.b_to_a, b, a, baseline and baseline.b_to_a),
+    ]
+
+
+def _heatmap(measured: Evaluation) -> report.Heatmap | None:
+    """Scores of the first pairs of which no item stands in an earlier one, so that pairs lie on the diagonal."""
+    seen_a: set[int] = set()
+    seen_b: set[int] = set()
+    pairs: list[tuple[int, int]] = []
+    for a, b in measured.test.links.pairs.tolist():
+        if a not in seen_a and b not in seen_b and len(pairs) < _HEATMAP:
+            pairs.append((a, b))
+            seen_a.add(a)
+            seen_b.add(b)
+    if len(pairs) < 2:
+        return None
+    rows_a, rows_b = (np.asarray(rows) for rows in zip(*pairs, strict=True))
+    linked = measured.test.links.within(rows_a, rows_b).matrix.toarray()
+    return report.Heatmap(measured.z_a[rows_a] @ measured.z_b[rows_b].T, linked)
+
+
+def _sources(config: RunConfig) -> list[report.Attribution]:
+    sources = []
+    if config.pairs.path == STARTER:
+        licence = "ODbL-1.0 (database), CC-BY-SA-4.0 (contents)"
+        sources.append(report.Attribution("Guide to PHARMACOLOGY", licence, ATTRIBUTION))
+    if CHEMICALS in config.index.extra_a:
+        sources.append(report.Attribution("chemicals", "MIT", CHEMICALS_ATTRIBUTION))
+    return sources

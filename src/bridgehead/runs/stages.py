@@ -1,0 +1,249 @@
+"""The stages of a run: check, encode, train, evaluate, refit, index; each resumable, each skipped when it is done.
+
+A stage is a function of `Work`, which carries what earlier stages made in this process, and returns the record that it
+left in the run folder. `lines` in a record are what a person should read. This module is not about the command line.
+"""
+
+import time
+from functools import cached_property
+from typing import Any
+
+from bridgehead.align.twin import NumpyHeads
+from bridgehead.encode import Encoder
+from bridgehead.errors import LinksError
+from bridgehead.files import hash_file, hash_json
+from bridgehead.links import Links
+from bridgehead.pairs import check_table
+from bridgehead.runs.encoded import PartRows, Rows, encode_table, fit_encoders, load_encoders, save_encoders
+from bridgehead.runs.evaluation import Evaluation, control_of, measure, shuffled, unseen_texts
+from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.prepare import Prepared, Progress, prepare
+from bridgehead.runs.wording import check_lines, encode_lines, evaluate_lines, train_lines
+
+HEADS_FILE = "heads.safetensors"
+
+
+class Work:
+    """A run under way in this process: what the stages share, made when it is first needed."""
+
+    def __init__(self, run: RunFolder, progress: Progress) -> None:
+        self.run = run
+        self.progress = progress
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The table, its identities and its split."""
+        return prepare(self.run, self.progress)
+
+    @cached_property
+    def encoders(self) -> dict[str, Encoder]:
+        """The encoders fitted on the training part, as stored by the stage encode."""
+        return load_encoders(self.run)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Rows of all items under the evaluated encoders."""
+        return encode_table(self.run, self.prepared.table, self.encoders, self.progress)
+
+    def part(self, name: Any) -> PartRows:
+        """Rows and links of train, valid or test."""
+        return self.rows.of(self.prepared.part(name))
+
+    @cached_property
+    def heads(self) -> NumpyHeads:
+        """The evaluated heads."""
+        return NumpyHeads.load(self.run.path(HEADS_FILE))
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        """The measurements on the test part, made anew where this process did not make them."""
+        self.progress("evaluate", "retrieval on the test part, and the untrained baseline", None, None)
+        test = self.part("test")
+        unseen = unseen_texts(self.prepared.split.seen_b, test.items_b)
+        return measure(self.heads, self.part("train"), test, unseen, self.run.config)
+
+
+def check(work: Work) -> dict[str, Any]:
+    """Read, identify and split the pairs, and say what is in them (`pairs.json`)."""
+    prepared, config = work.prepared, work.run.config
+    key = stage_key(prepared.key, config.pairs.model_dump(), config.split.model_dump())
+    if found := work.run.done("check", key):
+        return found
+    texts = tuple(s for s, kind in (("a", config.pairs.kind_a), ("b", config.pairs.kind_b)) if kind == "text")
+    report = check_table(
+        prepared.table,
+        prepared.identities.get("a"),
+        prepared.identities.get("b"),
+        texts=texts,  # type: ignore[arg-type]
+    )
+    split = prepared.split
+    content = {
+        "data": prepared.key,
+        "sources": [
+            {"name": source.path.rsplit("/", 1)[-1], "sha256": source.sha256} for source in prepared.table.sources
+        ],
+        "check": report.to_dict(),
+        "split": {
+            "hold_out": split.hold_out,
+            "seed": split.seed,
+            "counts": split.counts(),
+            "notes": split.notes,
+        },
+        "n_links_dropped": int((prepared.dropped & (split.part_link == 0)).sum()),
+    }
+    return work.run.finish("check", key, {**content, "lines": check_lines(report, content, config)})
+
+
+def encode(work: Work) -> dict[str, Any]:
+    """Fit both encoders on the training part and encode every item (`encoders/`)."""
+    config = work.run.config
+    key = stage_key(work.prepared.key, config.encode.model_dump(exclude={"cache"}))
+    if found := work.run.done("encode", key):
+        return found
+    encoders = fit_encoders(work.run, work.prepared, work.prepared.train, work.progress)
+    save_encoders(work.run, encoders)
+    work.encoders = encoders
+    content: dict[str, Any] = {}
+    for side, rows in (("a", work.rows.a), ("b", work.rows.b)):
+        encoded = rows.encoded
+        content[side] = {
+            "encoder": encoders[side].spec,
+            "fingerprint": encoders[side].fingerprint(),
+            "n_columns": encoders[side].n_columns,
+            "report": encoded.report.to_dict(),
+            "failures": [[failure.id, failure.reason] for failure in encoded.failures],
+        }
+    return work.run.finish("encode", key, {**content, "lines": encode_lines(content, config)})
+
+
+def train(work: Work) -> dict[str, Any]:
+    """Train the heads on the training links, validating each epoch (`heads.safetensors`, `history.jsonl`)."""
+    run = work.run
+    key = _train_key(work)
+    if (found := run.done("train", key)) and run.path(HEADS_FILE).is_file():
+        return found
+    from bridgehead.train.loop import fit_heads
+
+    part, valid = work.part("train"), work.part("valid")
+    _check_part(part.links, "train")
+    started = time.monotonic()
+    result = fit_heads(
+        part.rows_a,
+        part.rows_b,
+        part.links,
+        run.config.train,
+        valid=(valid.rows_a, valid.rows_b, valid.links) if len(valid.links) else None,
+        folder=run.folder,
+        progress=_epochs(work.progress, "train"),
+    )
+    content = {
+        "best_epoch": result.best_epoch,
+        "epochs": len(result.history),
+        "history": result.history,
+        "notes": result.notes,
+        "heads": hash_file(run.path(HEADS_FILE)),
+        "seconds": round(time.monotonic() - started, 2),
+    }
+    return run.finish("train", key, {**content, "lines": train_lines(content)})
+
+
+def evaluate(work: Work) -> dict[str, Any]:
+    """Measure retrieval on the test part beside the baseline and the shuffled-links control (`metrics.json`)."""
+    run = work.run
+    trained = run.record("train")
+    key = stage_key(trained["key"], trained["heads"], run.config.evaluate.model_dump(), run.config.pairs.shown)
+    if found := run.done("evaluate", key):
+        return found
+    _check_part(work.part("test").links, "test")
+    measured = work.evaluation
+    control = shuffled(_same_budget(work, trained["epochs"]), work.part("train"), work.part("test"), run.config)
+    content = {
+        "measured_with": "evaluated heads, which never saw the test part",
+        "all": measured.all.to_dict(),
+        "unseen_text": None if measured.unseen is None else measured.unseen.to_dict(),
+        "baseline": measured.baseline.to_dict(),
+        "baseline_unseen_text": None if measured.baseline_unseen is None else measured.baseline_unseen.to_dict(),
+        "shuffled": None if control is None else control.to_dict(),
+    }
+    return run.finish("evaluate", key, {**content, "lines": evaluate_lines(measured, control)})
+
+
+def refit(work: Work) -> dict[str, Any]:
+    """Train encoders and heads on all pairs with the same settings and the chosen number of epochs (`refit/`)."""
+    run = work.run
+    trained = run.record("train")
+    key = stage_key(trained["key"], trained["best_epoch"])
+    heads = run.path("refit", HEADS_FILE)
+    if (found := run.done("refit", key)) and heads.is_file():
+        return found
+    from bridgehead.train.loop import fit_heads
+
+    everything = work.prepared.everything()
+    encoders = fit_encoders(run, work.prepared, everything, work.progress)
+    save_encoders(run, encoders, "refit")
+    part = encode_table(run, work.prepared.table, encoders, work.progress, "refit").of(everything)
+    result = fit_heads(
+        part.rows_a,
+        part.rows_b,
+        part.links,
+        run.config.train,
+        folder=run.path("refit"),
+        epochs=trained["best_epoch"],
+        progress=_epochs(work.progress, "refit"),
+    )
+    content = {
+        "epochs": trained["best_epoch"],
+        "fingerprint": hash_json([*(encoders[side].fingerprint() for side in ("a", "b")), hash_file(heads)]),
+        "notes": result.notes,
+        "lines": [
+            f"refit on all {len(part.links):,} links for the {trained['best_epoch']} epochs that validation chose; "
+            "no figure is ever measured with these heads on these pairs"
+        ],
+    }
+    return run.finish("refit", key, content)
+
+
+def stored_control(run: RunFolder) -> Any:
+    """Return the shuffled-links control of the evaluation, or None."""
+    stored = run.record("evaluate")["shuffled"]
+    return None if stored is None else control_of(stored)
+
+
+def _train_key(work: Work) -> str:
+    encoded = encode(work)
+    fingerprints = [encoded[side]["fingerprint"] for side in ("a", "b")]
+    return stage_key(work.prepared.key, fingerprints, work.run.config.train.fingerprint())
+
+
+def _same_budget(work: Work, epochs: int) -> Any:
+    """Return `fit(links, seed)` for the control: as many epochs as the evaluated heads had, the last one kept."""
+    config, part = work.run.config.train, work.part("train")
+
+    def fit(links: Links, seed: int) -> NumpyHeads:
+        from bridgehead.train.loop import fit_heads
+
+        folder = work.run.path("shuffled", str(seed))
+        changed = config.model_copy(update={"seed": seed})
+        report = _epochs(work.progress, "evaluate", f"shuffled links, seed {seed}: ")
+        fit_heads(part.rows_a, part.rows_b, links, changed, folder=folder, epochs=epochs, progress=report)
+        heads = NumpyHeads.load(folder / HEADS_FILE)
+        # Wrong on purpose, and as large as the real ones: kept only as long as they are measured.
+        (folder / HEADS_FILE).unlink()
+        return heads
+
+    return fit
+
+
+def _epochs(progress: Progress, stage: str, prefix: str = "") -> Any:
+    def report(epoch: int, epochs: int, line: dict[str, Any]) -> None:
+        valid = f", valid MRR {line['valid_mrr']:.3f}" if "valid_mrr" in line else ""
+        progress(stage, f"{prefix}loss {line['loss']:.3f}{valid}", epoch, epochs)
+
+    return report
+
+
+def _check_part(links: Links, name: str) -> None:
+    if not len(links):
+        raise LinksError(
+            f"the {name} part has no links; give it a share in split.fractions, or more pairs (see: bridgehead check)"
+        )
