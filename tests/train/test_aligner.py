@@ -18,8 +18,9 @@ def recall_at_1(aligner, views):
     return report.a_to_b.recall[1], report.b_to_a.recall[1]
 
 
-def test_it_learns_two_views_of_one_event_on_held_out_pairs(views):
-    aligner = clone(STUDY).fit(*views.fit, valid=(*views.valid, None))
+@pytest.mark.parametrize("aligner", [STUDY, Aligner()], ids=["study", "defaults"])
+def test_it_learns_two_views_of_one_event_on_held_out_pairs(views, aligner):
+    aligner = clone(aligner).fit(*views.fit, valid=(*views.valid, None))
     assert min(recall_at_1(aligner, views.held_out)) > 0.9
 
 

@@ -18,6 +18,11 @@ def test_auto_standardises_dense_rows_and_makes_csr_rows_unit():
     assert (heads.a.input_dim, heads.b.input_dim) == (5, 7)
 
 
+def test_without_widths_dense_rows_get_a_hidden_layer_and_csr_rows_a_linear_head():
+    heads = TrainConfig.of().heads((5, False), (7, True))
+    assert (heads.a.hidden, heads.b.hidden) == ((512,), ())
+
+
 @pytest.mark.parametrize(("links", "size"), [(3, 32), (320, 32), (1000, 100), (5120, 512), (100_000, 512)])
 def test_the_batch_follows_the_data_unless_it_is_given(links, size):
     assert TrainConfig.of().links_per_batch(links) == size

@@ -21,7 +21,10 @@ class TrainConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     embed_dim: int = Field(256, ge=1, le=65_536, description="Dimensions of the shared space.")
-    hidden: tuple[int, ...] = Field((512,), description="Widths of the hidden layers of both heads; empty is linear.")
+    hidden: tuple[int, ...] | None = Field(
+        None,
+        description="Widths of both heads' hidden layers; empty is linear. None: linear for CSR rows, else (512,).",
+    )
     hidden_a: tuple[int, ...] | None = Field(None, description="Hidden widths of side a, where they differ.")
     hidden_b: tuple[int, ...] | None = Field(None, description="Hidden widths of side b, where they differ.")
     activation: Literal["gelu", "relu"] = Field("gelu", description="Non-linearity after each hidden layer.")
@@ -97,11 +100,16 @@ class TrainConfig(BaseModel):
         )
 
     def _head(self, input_dim: int, sparse: bool, hidden: tuple[int, ...] | None) -> HeadConfig:
+        # Tens of thousands of columns over a few thousand items are already more than enough weights: on the starter
+        # data a linear head reached a validation MRR of 0.54, one hidden layer 0.51.
         auto = "unit" if sparse else "standard"
+        widths: tuple[int, ...] = () if sparse else (512,)
+        for given in (self.hidden, hidden):
+            widths = widths if given is None else given
         return HeadConfig(
             input_dim=input_dim,
             embed_dim=self.embed_dim,
-            hidden=self.hidden if hidden is None else hidden,
+            hidden=widths,
             activation=self.activation,
             dropout=self.dropout,
             input_dropout=self.input_dropout,
