@@ -94,22 +94,22 @@ def test_run_says_where_the_report_is_and_how_to_search(stage):
 def test_init_writes_the_config_and_does_not_replace_one(stage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []
-    stage("init_config", lambda path, quote, encoding: seen.append((path, quote, encoding)) or "schema = 1\n")
-    assert call("init", "pairs.csv").exit_code == 0
+    stage("init_config", lambda path, **settings: seen.append((path, settings)) or "schema = 1\n")
+    done = call("init", "pairs.csv")
+    assert done.exit_code == 0 and done.stdout == "wrote config.toml; read it, then: bridgehead run config.toml\n"
     assert Path("config.toml").read_text() == "schema = 1\n"
     again = call("init", "pairs.csv")
     assert again.exit_code == 1 and "--force" in again.stderr and len(seen) == 1
     assert call("init", "pairs.csv", "--force", "--quote", "off", "--encoding", "latin-1").exit_code == 0
-    assert seen == [("pairs.csv", "auto", "utf-8"), ("pairs.csv", "off", "latin-1")]
+    assert [settings["quote"] for _, settings in seen] == ["auto", "off"]
+    assert [settings["encoding"] for _, settings in seen] == ["utf-8", "latin-1"]
 
 
-def test_a_config_in_another_folder_names_the_file_of_pairs_from_there(stage, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "configs").mkdir()
-    seen = []
-    stage("init_config", lambda path, quote, encoding: seen.append(path) or "")
-    assert call("init", "pairs.csv", "--out", "configs/a.toml").exit_code == 0
-    assert seen == [str(tmp_path / "pairs.csv")]
+def test_init_writes_where_it_is_told_and_shows_the_text_with_json(stage, tmp_path):
+    out = tmp_path / "configs" / "a.toml"
+    stage("init_config", lambda path, **settings: f"# {path} {settings['out']}\n")
+    shown = json.loads(call("init", "pairs.csv", "--out", str(out), "--json").stdout)
+    assert shown == {"config": str(out), "text": f"# pairs.csv {out}\n"} and out.read_text() == shown["text"]
 
 
 def test_search_away_from_a_terminal_prints_whole_cells_and_how_the_query_was_read(space, tmp_path):

@@ -24,12 +24,29 @@ def test_a_stage_is_a_line_at_its_begin_and_one_at_its_end_with_seconds():
     clock.now = 2.25
     progress("train", "80 links", None, None)
     progress("train", "note: one pair", None, None)
-    clock.now = 3.0
+    progress("refit", "begins", None, None)
+    progress("refit", "done", None, None)
     progress.close()
     progress.close()
     assert out.getvalue().splitlines() == [
         "encode: molecules", "encode: done in 2.2 s",
-        "train: 80 links", "train: note: one pair", "train: done in 0.8 s",
+        "train: 80 links", "train: note: one pair", "train: done in 0.0 s",
+        "refit: begins", "refit: done in 0.0 s",
+    ]  # fmt: skip
+
+
+def test_what_another_stage_says_inside_one_is_part_of_it():
+    out, clock = io.StringIO(), Clock()
+    progress = StageProgress(out, clock)
+    progress("refit", "begins", None, None)
+    progress("encode", "text", 1, 2)
+    progress("encode", "a note", None, None)
+    clock.now = 1.5
+    progress("refit", "done", None, None)
+    progress("index", "begins", None, None)
+    progress.close(finished=False)
+    assert out.getvalue().splitlines() == [
+        "refit: begins", "encode: a note", "refit: done in 1.5 s", "index: begins", "index: stopped after 0.0 s",
     ]  # fmt: skip
 
 

@@ -116,13 +116,9 @@ def init(
             raise ArgumentError(f"{out} exists already; name another file with --out, or replace it with --force")
         from bridgehead import files, runs
 
-        # Paths in a config are taken from its own folder, FILE from where the command runs.
-        beside = out.resolve().parent == Path.cwd()
-        config = runs.init_config(file if beside else str(Path.cwd() / file), quote=quote.value, encoding=encoding)
+        config = runs.init_config(file, quote=quote.value, encoding=encoding, out=out)
         files.write_text(out, config)
-        current.show(
-            {"config": str(out), "text": config}, [f"wrote {out}; read it, then run: bridgehead run {out}", "", config]
-        )
+        current.show({"config": out, "text": config}, [f"wrote {out}; read it, then: bridgehead run {out}"])
 
 
 @app.command()
@@ -246,7 +242,7 @@ def _run_folder(source: Path) -> Path:
     if source.is_file():
         from bridgehead.runs import RunFolder
 
-        return RunFolder.of(source).folder
+        return Path(RunFolder.of(source).folder)
     return source
 
 

@@ -21,26 +21,32 @@ SECONDS_BETWEEN_SIGNS = 30.0
 class StageProgress:
     """The progress callback of `runs`: `progress(stage, message, done, total)`; close it when the work has ended.
 
-    A stage begins with its first message and ends when another begins, or on `close`; both are a line, the end with
-    the seconds taken. A message without numbers is a line. One with numbers moves the bar of a terminal; elsewhere it
-    is a line at most every `SECONDS_BETWEEN_SIGNS`, so a log holds no line per batch.
+    A stage begins with the message "begins", or with the first that it sends, and ends with "done", when another
+    begins, or on `close`; both are a line, the end with the seconds taken. What another stage says inside one that sent
+    "begins" is part of that. A message without numbers is a line. One with numbers moves the bar of a terminal;
+    elsewhere it is a line at most every `SECONDS_BETWEEN_SIGNS`, so a log holds no line per batch.
     """
 
     def __init__(self, stream: IO[str] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._stage: str | None = None
+        self._said = False
         self._began = self._heard = 0.0
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
     def __call__(self, stage: str, message: str, done: int | None = None, total: int | None = None) -> None:
         """Show where `stage` is; `done` and `total` are counts, or None for a line to read."""
+        if done is None and message == "done":
+            self._end("done in")
+            return
         now = self._clock()
-        begins = stage != self._stage
+        said = done is None and message == "begins"
+        begins = said or (stage != self._stage and not self._said)
         if begins:
             self._end("done in")
-            self._stage, self._began, self._heard = stage, now, now
+            self._stage, self._said, self._began, self._heard = stage, said, now, now
         if done is None or begins:
             self._line(f"{stage}: {message}")
         if done is not None:
@@ -63,7 +69,7 @@ class StageProgress:
                 self._bar.remove_task(self._task)
                 self._task = None
             self._line(f"{self._stage}: {how} {self._clock() - self._began:.1f} s")
-            self._stage = None
+            self._stage, self._said = None, False
 
     def _line(self, text: str) -> None:
         if self._bar is not None:

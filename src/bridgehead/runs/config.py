@@ -101,15 +101,15 @@ class IndexConfig(_Section):
 class ExampleQuery(_Section):
     """A query that the report answers, and the id of the item that a user would expect."""
 
-    query: str
-    of: str | None = None
-    expect: str | None = None
+    query: str = Field(description="What is asked: words, a name, an id, an InChIKey or a SMILES.")
+    of: str | None = Field(None, description="The side to find, by its shown name; none: the other one.")
+    expect: str | None = Field(None, description="Id of the item that should come; its rank is shown.")
 
 
 class RunConfig(_Section):
     """All settings of a run. `read_config` makes it from a file; relative paths there are taken from the file."""
 
-    config_schema: Literal[1] = Field(1, alias="schema")
+    config_schema: Literal[1] = Field(1, alias="schema", description="Version of the form of this file.")
     name: str = Field("alignment", description="Title of the report.")
     folder: str | None = Field(None, description="Run folder; none: runs/<name of the config file>.")
     online: bool = Field(False, description="Whether encoders may be fetched from the hub.")

@@ -1,0 +1,114 @@
+"""Write docs/config.md from the settings' own types, defaults and descriptions.
+
+    python scripts/write_config_docs.py
+
+A test compares the file with what this would write.
+"""
+
+import json
+import types
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from bridgehead.runs.config import RunConfig
+from bridgehead.train import TrainConfig
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "config.md"
+INTRODUCTION = """\
+# The config of a run
+
+<!-- Written by scripts/write_config_docs.py from runs/config.py and train/config.py; change it there. -->
+
+A run is described by one TOML file. `bridgehead init FILE` writes one with the columns guessed and explained. Relative
+paths in it are taken from the folder that it lies in. An unknown key is refused, and a value out of range is refused
+with the range. The run folder keeps the config with every default filled in.
+
+```toml
+schema = 1
+
+[pairs]
+path = "pairs.csv"
+a = "smiles"
+b = "description"
+kind_a = "molecule"
+
+[encode]
+a = "molecule:fingerprints"
+b = "text:ngram"
+```
+
+TOML has no null: where a default is *none*, the key is left out.
+"""
+PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any value"}
+HEADING = ("| key | type | default | what it is |", "|---|---|---|---|")
+
+
+def render() -> str:
+    """Return the page: a table for the top of the file, then one for each section."""
+    sections = {name: model for name, field in RunConfig.model_fields.items() if (model := _model(field.annotation))}
+    top = {name: field for name, field in RunConfig.model_fields.items() if name not in sections}
+    lines = [INTRODUCTION, "## At the top of the file", "", *_table(top)]
+    for name, model in sections.items():
+        shown = f"[{name}]" if _model(RunConfig.model_fields[name].annotation, deep=False) else f"[[{name}]]"
+        lines += ["", f"## `{shown}`", "", _first_line(model), "", *_table(model.model_fields)]
+    return "\n".join(lines) + "\n"
+
+
+def _model(annotation: Any, deep: bool = True) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model, get_args(annotation))), None) if deep else None
+
+
+def _first_line(model: type[BaseModel]) -> str:
+    if model is TrainConfig:
+        return "How the heads are trained."
+    return (model.__doc__ or "").strip().splitlines()[0]
+
+
+def _table(fields: dict[str, FieldInfo]) -> list[str]:
+    return [*HEADING, *(_row(field.alias or name, field) for name, field in fields.items())]
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    kind = _kind(field.annotation)
+    bounds = ", ".join(filter(None, map(_bound, field.metadata)))
+    cells = (f"`{name}`", f"{kind}, {bounds}" if bounds else kind, _default(field), field.description or "")
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _kind(annotation: Any) -> str:
+    if annotation in PLAIN:
+        return PLAIN[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return " or ".join(f"`{json.dumps(value)}`" for value in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_kind(argument) for argument in arguments if argument is not type(None))
+    if origin is tuple:
+        parts = [_kind(argument) for argument in arguments if argument is not Ellipsis]
+        return f"list of {parts[0]}" if Ellipsis in arguments else f"list of {len(parts)}: {parts[0]}"
+    return "table" if origin is dict else str(annotation)
+
+
+def _bound(limit: Any) -> str:
+    for name, sign in (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<")):
+        if hasattr(limit, name):
+            return f"{sign} {getattr(limit, name)}"
+    return ""
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "none"
+    return f"`{json.dumps(round(value, 3) if isinstance(value, float) else value)}`"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render(), encoding="utf-8")

@@ -1,0 +1,46 @@
+"""The documentation says what the code does: generated pages are those that would be written now, links lead on."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bridgehead.runs.config import config_of
+from bridgehead.runs.folder import RECORDS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def page(name):
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["cli", "config"])
+def test_a_generated_page_is_what_its_script_would_write(name):
+    path = ROOT / "scripts" / f"write_{name}_docs.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert page(f"{name}.md") == script.render(), f"run: python scripts/{path.name}"
+
+
+def test_every_setting_is_explained():
+    assert not [line for line in page("config.md").splitlines() if line.startswith("| `") and line.endswith("|  |")]
+
+
+def test_the_config_that_is_shown_is_one():
+    shown = re.search(r"```toml\n(.*?)```", page("config.md"), flags=re.DOTALL).group(1)
+    assert config_of(tomllib.loads(shown)).pairs.kind_a == "molecule"
+
+
+@pytest.mark.parametrize("name", ["index.md", "cli.md", "config.md"])
+def test_links_between_pages_lead_somewhere(name):
+    for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", page(name)):
+        assert (ROOT / "docs" / target).exists(), f"{name} points to {target}"
+
+
+def test_every_record_of_a_run_folder_is_explained():
+    text = page("index.md")
+    assert not [name for name in RECORDS.values() if f"`{name}`" not in text and f"`{name.split('/')[0]}/`" not in text]
