@@ -21,7 +21,9 @@ _NAME_COLUMNS = ("name", "names", "synonyms", "synonym")
 
 def reading_lines(answer: Any) -> list[str]:
     """Return how the query was read, what was searched, and the note where there is one."""
-    lines = [f"{answer.reading.explanation}; searching {answer.of}"]
+    # The library speaks of its argument; here it is an option.
+    said = answer.reading.explanation.replace("pass read_as='text'", "add --as text")
+    lines = [f"{said}; searching {answer.of}"]
     return lines + [answer.note] if answer.note else lines
 
 
