@@ -129,6 +129,20 @@ class RunConfig(_Section):
             raise ValueError(f"pairs.a and pairs.b are both {self.pairs.a!r}; expected two columns")
         return self
 
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.index.extra_a and self.pairs.kind_a != "molecule":
+            raise ValueError(
+                f"index.extra_a = {list(self.index.extra_a)}, and pairs.kind_a = {self.pairs.kind_a!r}; further items "
+                "are merged by structure: expected kind_a = 'molecule', or no extra_a"
+            )
+        for number, example in enumerate(self.examples):
+            if example.of is not None and example.of not in self.pairs.shown:
+                raise ValueError(
+                    f"examples.{number}.of = {example.of!r}; expected one of the sides {', '.join(self.pairs.shown)}"
+                )
+        return self
+
     def plain(self) -> dict[str, Any]:
         """Return the settings as JSON values, defaults included."""
         return self.model_dump(mode="json", by_alias=True)
@@ -165,10 +179,12 @@ def read_config(path: str | Path) -> RunConfig:
     config = config_of(settings)
     base = source.resolve().parent
     folder = config.folder or f"runs/{source.stem}"
-    return _absolute(config, base, folder)
+    return absolute(config.model_copy(update={"folder": folder}), base)
 
 
-def _absolute(config: RunConfig, base: Path, folder: str) -> RunConfig:
+def absolute(config: RunConfig, base: Path) -> RunConfig:
+    """Return the config with all its relative paths taken from the folder `base`."""
+
     def place(path: str) -> str:
         return path if path in (STARTER, CHEMICALS) else str(base / path)
 
@@ -180,7 +196,7 @@ def _absolute(config: RunConfig, base: Path, folder: str) -> RunConfig:
     encode = config.encode
     return config.model_copy(
         update={
-            "folder": str(base / folder),
+            "folder": None if config.folder is None else str(base / config.folder),
             "pairs": config.pairs.model_copy(
                 update={"path": place(path) if isinstance(path, str) else tuple(map(place, path))}
             ),

@@ -70,17 +70,21 @@ class Rows:
 
 def fit_encoders(run: RunFolder, prepared: Prepared, part: Part, progress: Progress) -> dict[str, Encoder]:
     """Return both encoders of the config, fitted on the items of `part` alone."""
-    config, cache = run.config, RowCache(run.cache)
-    encoders = {}
-    for side, spec, settings, numbers in (
-        ("a", config.encode.a, config.encode.settings_a, part[0]),
-        ("b", config.encode.b, config.encode.settings_b, part[1]),
-    ):
+    encoders = make_encoders(run.config)
+    for side, numbers in (("a", part[0]), ("b", part[1])):
         items = prepared.table.side(side).items  # type: ignore[arg-type]
-        name = shown_name(config, side)
-        encoder = make_encoder(spec, **_online(spec, settings, config.online))
-        encoders[side] = encoder.fit([items[number] for number in numbers], cache, _step(progress, f"fit {name}"))
+        step = _step(progress, f"fit {shown_name(run.config, side)}")
+        encoders[side] = encoders[side].fit([items[number] for number in numbers], RowCache(run.cache), step)
     return encoders
+
+
+def make_encoders(config: RunConfig) -> dict[str, Encoder]:
+    """Return both encoders of the config as they are before any fit. Raises as `encode.make_encoder`."""
+    encode, online = config.encode, config.online
+    return {
+        "a": make_encoder(encode.a, **_online(encode.a, encode.settings_a, online)),
+        "b": make_encoder(encode.b, **_online(encode.b, encode.settings_b, online)),
+    }
 
 
 def _online(spec: str, settings: dict[str, Any], online: bool) -> dict[str, Any]:

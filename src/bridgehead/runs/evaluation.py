@@ -4,7 +4,7 @@ Everything here is measured with the evaluated heads, which never saw the test p
 become metrics (`evaluate`) or about the controls themselves (`audits`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from bridgehead.evaluate import RetrievalReport, retrieval_report
 from bridgehead.links import Links
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.encoded import PartRows
-from bridgehead.vectors import FloatArray
+from bridgehead.texts import normalise
+from bridgehead.vectors import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +88,14 @@ def control_of(stored: dict[str, Any]) -> ShuffledControl:
     )
 
 
-def unseen_texts(seen_b: Any, items_b: Any) -> Any:
-    """Return the mask (n_b of test,) of texts that never occur in training."""
-    return ~np.asarray(seen_b)[items_b]
+def unseen_texts(texts: Sequence[str], trained: IntArray, asked: IntArray) -> Any:
+    """Return the mask (n_b of test,) of texts that, normalised, never occur in training.
+
+    `trained` and `asked` are the numbers of the items of b with a link that trains, and of those in test. Texts whose
+    links were left out of training as weak were not seen there.
+    """
+    seen = {normalise(texts[item]) for item in trained.tolist()}
+    return np.array([normalise(texts[item]) not in seen for item in asked.tolist()], dtype=bool)
 
 
 def _options(config: RunConfig) -> dict[str, Any]:

@@ -5,6 +5,7 @@ This module is not about search (`search`) or about how answers are shown (`repo
 
 from typing import Any
 
+from bridgehead.runs.config import ExampleQuery
 from bridgehead.runs.stages import Work
 from bridgehead.search.space import Hit, Space
 
@@ -20,13 +21,12 @@ def answer_examples(work: Work, spaces: dict[str, Space]) -> list[dict[str, Any]
         for heads, space in spaces.items():
             answer = space.answer(example.query, k=_HITS, of=example.of)
             stored["read_as"] = answer.explanation
-            rank = space.rank_of(example.query, example.expect, of=example.of) if example.expect else None
             stored["answers"].append(
                 {
                     "heads": heads,
                     "of": answer.of,
                     "hits": [_hit(hit, example.expect, work.run.config.pairs.b) for hit in answer.hits],
-                    "expected_rank": None if rank is None else rank[0],
+                    "expected_rank": _rank(space, example, answer.of),
                     "n_candidates": space.index.size(answer.of),
                 }
             )
@@ -46,12 +46,25 @@ def example_lines(examples: list[dict[str, Any]]) -> list[str]:
                 mark = "*" if hit["expected"] else " "
                 text = hit["text"] or hit["id"]
                 lines.append(f"  {mark} {hit['rank']:>3}  {hit['score']:.3f}  {hit['name'][:70]:<30}  {text[:90]}")
-            if answer["expected_rank"] is not None:
+            if example["expected"] and answer["expected_rank"] is None:
+                lines.append(
+                    f"    the expected {example['expected']} is no {answer['of']} of this index, or has no rank"
+                )
+            elif example["expected"]:
                 lines.append(
                     f"    the expected {example['expected']} came at {answer['expected_rank']:,} of "
                     f"{answer['n_candidates']:,}"
                 )
     return lines
+
+
+def _rank(space: Space, example: ExampleQuery, of: str) -> int | None:
+    """Return the rank of the expected item; None where there is none or the query has no row."""
+    side = space.index.side_named(of)
+    if not example.expect or not any(item.side == side for item in space.index.by_id(example.expect)):
+        return None
+    found = space.rank_of(example.query, example.expect, of=example.of)
+    return None if found is None else found[0]
 
 
 def _hit(hit: Hit, expected: str | None, text_column: str) -> dict[str, Any]:

@@ -91,17 +91,13 @@ def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) 
             say(stage, "begins", None, None)
             records[stage] = _function(stage)(work)
             say(stage, "done", None, None)
-        if "evaluate" in stages or (stages[-1] == "index" and _is_evaluated(folder)):
-            from bridgehead.runs.reporting import write_run_report
+        if stages[-1] in ("evaluate", "index"):
+            from bridgehead.runs.reporting import report_run
 
             say("report", "begins", None, None)
-            write_run_report(work)
+            report_run(work)
             say("report", "done", None, None)
     return records
-
-
-def _is_evaluated(folder: RunFolder) -> bool:
-    return folder.path("metrics.json").is_file()
 
 
 def _function(stage: str) -> Callable[[Any], dict[str, Any]]:

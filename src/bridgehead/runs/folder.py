@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridgehead.errors import FormatVersionError, InputFileNotFoundError, RunStateError
+from bridgehead.errors import ConfigError, FormatVersionError, InputFileNotFoundError, RunStateError
 from bridgehead.files import folder_lock, hash_json, read_json, write_json, write_text
-from bridgehead.runs.config import RunConfig, config_of, read_config
+from bridgehead.runs.config import RunConfig, absolute, config_of, read_config
 from bridgehead.runs.toml import to_toml
 
 CONFIG_FILE = "config.toml"
@@ -23,7 +23,9 @@ RECORDS = {
     "evaluate": "metrics.json",
     "refit": "refit/refit.json",
     "index": "indexed.json",
+    "report": "reported.json",
 }
+_OWN_FOLDERS = ("encoders", "refit", "shuffled", "index", "index-evaluated")
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,14 @@ class RunFolder:
     def of(cls, config: "RunConfig | str | Path | RunFolder", folder: str | Path | None = None) -> "RunFolder":
         """Return the run of a config, a config file, or a run folder that has a `config.toml`.
 
-        Raises `ConfigError` and `InputFileNotFoundError`, and `RunStateError` when a config object names no folder.
+        Relative paths in a config object are taken from the current folder. Raises `ConfigError` and
+        `InputFileNotFoundError`, and `RunStateError` when a config object names no folder.
         """
         if isinstance(config, RunFolder):
             return config
-        if not isinstance(config, RunConfig):
+        if isinstance(config, RunConfig):
+            config = absolute(config, Path.cwd())
+        else:
             given = Path(config)
             config = read_config(given)
             if given.is_dir():
@@ -62,17 +67,43 @@ class RunFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the writer's lock of the folder and leave the config in it; raises `RunBusyError`."""
+        """Hold the writer's lock of the folder and leave the config in it; raises `RunBusyError`.
+
+        A config that is there and says the same stays as it is, comments included.
+        """
         with folder_lock(self.folder):
-            write_text(self.path(CONFIG_FILE), to_toml({**self.config.plain(), "folder": None}))
+            self._remove_leftovers()
+            if not self._holds_config():
+                write_text(self.path(CONFIG_FILE), to_toml({**self.config.plain(), "folder": None}))
             yield
 
-    def done(self, stage: str, key: str) -> dict[str, Any] | None:
-        """Return the record of a stage when it is there with this key, else None (missing, other, half-written)."""
+    def _remove_leftovers(self) -> None:
+        """Remove what killed writers left: nobody else writes here while the lock is held."""
+        found = list(self.folder.glob(".*.part"))
+        for name in _OWN_FOLDERS:
+            found += self.path(name).rglob(".*.part")
+        for part in found:
+            part.unlink(missing_ok=True)
+
+    def _holds_config(self) -> bool:
         try:
-            record = read_json(self.path(RECORDS[stage]), f"bridgehead-{stage}")
-        except (InputFileNotFoundError, FormatVersionError, RunStateError):
+            found = read_config(self.folder)
+        except (ConfigError, InputFileNotFoundError):
+            return False
+        return {**found.plain(), "folder": None} == {**self.config.plain(), "folder": None}
+
+    def done(self, stage: str, key: str) -> dict[str, Any] | None:
+        """Return the record of a stage when it is there with this key, else None (missing, other, half-written).
+
+        Raises `FormatVersionError` for one of another version: what a newer release wrote is not written over.
+        """
+        path = self.path(RECORDS[stage])
+        try:
+            record = read_json(path, f"bridgehead-{stage}")
+        except (InputFileNotFoundError, RunStateError):
             return None
+        except FormatVersionError as error:
+            raise FormatVersionError(f"{error} (remove {path} first, or use another folder)") from error
         return record if record.get("key") == key else None
 
     def finish(self, stage: str, key: str, content: dict[str, Any]) -> dict[str, Any]:

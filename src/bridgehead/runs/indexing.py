@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 from bridgehead.align.twin import NumpyHeads
-from bridgehead.encode import Encoded, Encoder
-from bridgehead.errors import ConfigError
+from bridgehead.encode import Encoder
+from bridgehead.errors import InputFileNotFoundError, MismatchError, RunStateError
 from bridgehead.files import hash_file, hash_json, hash_texts
-from bridgehead.index import IndexSide, build_index
+from bridgehead.index import IndexSide, build_index, open_index
 from bridgehead.molecules import Identity
 from bridgehead.pairs import PairTable, read_pairs
 from bridgehead.pairs.chemicals_data import read_chemicals
+from bridgehead.pairs.sources import find_files
 from bridgehead.runs.config import CHEMICALS, RunConfig
 from bridgehead.runs.encoded import SideRows, encode_items, encode_table, load_encoders, shown_name
 from bridgehead.runs.examples import answer_examples, example_lines
-from bridgehead.runs.folder import stage_key
+from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.identities import identities_of
 from bridgehead.runs.stages import HEADS_FILE, Work
 from bridgehead.search import open_space
@@ -51,14 +52,14 @@ def index(work: Work) -> dict[str, Any]:
     files = [hash_file(run.path(*_FOLDERS[name][1], HEADS_FILE)) for name in models]
     key = stage_key(
         work.prepared.key,
+        work.prepared.sources,
         files,
         config.index.model_dump(),
         config.pairs.model_dump(),
         [example.model_dump() for example in config.examples],
         _extra_hash(config),
     )
-    built = all(run.path(_FOLDERS[name][0], "index.json").is_file() for name in models)
-    if (found := run.done("index", key)) and built:
+    if (found := run.done("index", key)) and all(_is_whole(run, name) for name in models):
         return found
     entries, extra, notes = _entries(work)
     content: dict[str, Any] = {"n_items": {}, "notes": notes}
@@ -70,6 +71,18 @@ def index(work: Work) -> dict[str, Any]:
     content["examples"] = _answered(work, models)
     lines += example_lines(content["examples"])
     return run.finish("index", key, {**content, "lines": lines})
+
+
+def _is_whole(run: RunFolder, name: str) -> bool:
+    """Say whether the index of these heads is there with all its files, and of this model."""
+    folder, parts = _FOLDERS[name]
+    encoders = load_encoders(run, *parts)
+    try:
+        expected = model_fingerprint(encoders["a"], encoders["b"], run.path(*parts, HEADS_FILE))
+        open_index(run.path(folder), expected).close()
+    except (MismatchError, RunStateError, InputFileNotFoundError):
+        return False
+    return True
 
 
 def _answered(work: Work, models: Sequence[str]) -> list[dict[str, Any]]:
@@ -87,8 +100,11 @@ def _build(work: Work, name: str, entries: list[Entry], extra: list[Entry]) -> A
     encoders = load_encoders(run, *parts)
     heads = NumpyHeads.load(run.path(*parts, HEADS_FILE))
     rows = work.rows if name == "evaluated" else encode_table(run, table, encoders, work.progress, "index")
-    further = encode_items(run, encoders["a"], [e.item for e in extra], [e.id for e in extra], work.progress)
-    z_a, kept = _projected_a(heads, rows.a, further, entries, extra)
+    z_a, kept = _projected_a(heads, rows.a, entries)
+    if extra:
+        further = encode_items(run, encoders["a"], [e.item for e in extra], [e.id for e in extra], work.progress)
+        z_a = np.concatenate([z_a, heads.project_a(further.rows)])
+        kept += [extra[position] for position in further.index]
     z_b = heads.project_b(rows.b.encoded.rows)
     sides = {
         "a": _side_a(config, encoders["a"], z_a, kept),
@@ -111,17 +127,10 @@ def _build(work: Work, name: str, entries: list[Entry], extra: list[Entry]) -> A
     )
 
 
-def _projected_a(
-    heads: NumpyHeads, own: SideRows, further: Encoded, entries: list[Entry], extra: list[Entry]
-) -> tuple[FloatArray, list[Entry]]:
-    """Return rows and entries that have one: the table's own items first, then the further ones."""
+def _projected_a(heads: NumpyHeads, own: SideRows, entries: list[Entry]) -> tuple[FloatArray, list[Entry]]:
+    """Return the rows of the table's own items, and the entries that have one."""
     with_row = [entry for entry in entries if own.position[entry.row] >= 0]
-    numbers = own.position[[entry.row for entry in with_row]]
-    z_own = heads.project_a(own.encoded.rows[numbers])
-    if not extra:
-        return z_own, with_row
-    z_further = heads.project_a(further.rows)
-    return np.concatenate([z_own, z_further]), with_row + [extra[position] for position in further.index]
+    return heads.project_a(own.encoded.rows[own.position[[entry.row for entry in with_row]]]), with_row
 
 
 def _entries(work: Work) -> tuple[list[Entry], list[Entry], list[str]]:
@@ -187,8 +196,6 @@ def _pool(work: Work, pool: str) -> Iterator[Entry]:
         return
     config = work.run.config.pairs
     table = read_pairs(pool, a=config.a, b=config.b, id=config.id, quote=config.quote, encoding=config.encoding)
-    if config.kind_a != "molecule":
-        raise ConfigError(f"index.extra_a = {pool!r}: further items are merged by structure; kind_a must be molecule")
     identities, failures = identities_of(table.a.items, work.run.cache)
     bad = {position for position, _ in failures}
     for number, payload in enumerate(table.payloads("a")):
@@ -242,5 +249,8 @@ def _sample(rows: FloatArray, rng: np.random.Generator) -> FloatArray:
 def _extra_hash(config: RunConfig) -> str:
     parts = []
     for pool in config.index.extra_a:
-        parts.append(hash_texts(c.smiles for c in read_chemicals()) if pool == CHEMICALS else hash_file(pool))
+        if pool == CHEMICALS:
+            parts.append(hash_texts(c.smiles for c in read_chemicals()))
+        else:
+            parts += [hash_file(path) for path in find_files(pool)]
     return hash_json(parts)

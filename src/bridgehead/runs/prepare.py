@@ -12,14 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead import molecules
-from bridgehead.errors import ConfigError, StructureError
+from bridgehead.errors import ColumnError, ConfigError, StructureError
 from bridgehead.files import hash_array, hash_texts
 from bridgehead.links import Links
 from bridgehead.pairs import PairTable, Split, read_pairs, split_table, text_quality
+from bridgehead.pairs.sources import find_files
 from bridgehead.pairs.starter_data import starter_path
-from bridgehead.runs.config import STARTER, PairsConfig, RunConfig
+from bridgehead.pairs.table import RESERVED
+from bridgehead.runs.config import CHEMICALS, STARTER, PairsConfig, RunConfig
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.identities import identities_of
+from bridgehead.texts import normalise
 from bridgehead.vectors import IntArray
 
 Progress = Callable[[str, str, int | None, int | None], None]
@@ -44,6 +47,11 @@ class Prepared:
     train: Part
     key: str
 
+    @property
+    def sources(self) -> list[str]:
+        """Hashes of the files that the table was read from: names and further columns are not in `key`."""
+        return [source.sha256 for source in self.table.sources]
+
     def part(self, name: Literal["train", "valid", "test"]) -> Part:
         """Return (items of a, items of b, links among them) of a part."""
         return self.train if name == "train" else self.split.links(name)
@@ -57,6 +65,10 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     """Read, identify and split as the config says. Raises as `read_pairs` and `split_pairs`, and `ConfigError`."""
     config = run.config
     table = read_table(config.pairs)
+    for pool in config.index.extra_a:
+        if pool != CHEMICALS:
+            # Said now, not after the training.
+            find_files(pool)
     identities: dict[str, list[molecules.Identity]] = {}
     for side, kind in (("a", config.pairs.kind_a), ("b", config.pairs.kind_b)):
         if kind == "molecule":
@@ -74,6 +86,7 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     pairs = table.links.pairs
     dropped = _weak_links(table, config.pairs) if config.pairs.quality == "drop" else np.zeros(len(pairs), dtype=bool)
     key = stage_key(
+        _joined_by(table, config),
         hash_texts(table.a.items),
         hash_texts(table.b.items),
         hash_array(table.links.pairs),
@@ -84,10 +97,18 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     return Prepared(table, identities, split, dropped, train, key)
 
 
+def _joined_by(table: PairTable, config: RunConfig) -> list[str]:
+    """Return what else shapes the rows of an encoder that looks them up by id or record number."""
+    if "rows:" not in config.encode.a + config.encode.b:
+        return []
+    sides = [(hash_texts(side.ids), hash_array(side.records)) for side in (table.a, table.b)]
+    return [*sides[0], *sides[1], str(table.n_records)]
+
+
 def read_table(config: PairsConfig) -> PairTable:
-    """Read the pairs of a config; the path `starter` is the packaged table."""
+    """Read the pairs of a config; the path `starter` is the packaged table. Raises as `read_pairs`."""
     path = starter_path() if config.path == STARTER else config.path
-    return read_pairs(
+    table = read_pairs(
         path,
         a=config.a,
         b=config.b,
@@ -98,6 +119,13 @@ def read_table(config: PairsConfig) -> PairTable:
         encoding=config.encoding,
         names=config.shown,
     )
+    columns = [name for name in table.records.columns if name not in RESERVED]
+    if unknown := [name for name in config.names if name not in columns]:
+        raise ColumnError(
+            f"pairs.names: no further column {', '.join(map(repr, unknown))}; those beside the sides and the id are "
+            f"{', '.join(columns) or 'none'}"
+        )
+    return table
 
 
 def _identified(
@@ -118,16 +146,38 @@ def _keys_of(identity: molecules.Identity, level: str) -> tuple[str, ...]:
 
 
 def _test_keys(config: RunConfig, table: PairTable) -> tuple[str, ...]:
-    kind = config.pairs.kind_b if config.split.hold_out == "b" else config.pairs.kind_a
-    if kind != "molecule" or table.a.entities is not None:
-        return config.split.test
+    """Return the keys that the items of `split.test` have in the split, on the side or sides that are held out."""
+    sides = ("a", "b") if config.split.hold_out == "both" else (config.split.hold_out,)
     found: list[str] = []
     for item in config.split.test:
-        try:
-            found += _keys_of(molecules.identify(item), config.split.identity)
-        except StructureError as error:
-            raise ConfigError(f"split.test holds {item!r}, which is no structure: {error}") from error
-    return tuple(found)
+        keys: list[str] = []
+        wrong: StructureError | None = None
+        for side in sides:
+            try:
+                keys += _keys_of_item(item, side, config, table)
+            except StructureError as error:
+                wrong = error
+        if not keys and wrong is not None:
+            raise ConfigError(f"split.test holds {item!r}, which is no structure: {wrong}") from wrong
+        # A key that no item has is said by the split.
+        found += keys or [item]
+    return tuple(dict.fromkeys(found))
+
+
+def _keys_of_item(item: str, side: str, config: RunConfig, table: PairTable) -> tuple[str, ...]:
+    """Return the keys of an item as `split_table` makes them, none where no item is meant.
+
+    Raises `StructureError` for a molecule that cannot be parsed.
+    """
+    if side == "a" and table.a.entities is not None:
+        known = dict(zip(table.a.items, table.a.entities, strict=True))
+        return (known.get(item, item),)
+    if (config.pairs.kind_a if side == "a" else config.pairs.kind_b) == "molecule":
+        return _keys_of(molecules.identify(item), config.split.identity)
+    if side == "a":
+        return (item,) if item in table.a.items else ()
+    key = normalise(item)
+    return (key,) if key in {normalise(text) for text in table.b.items} else ()
 
 
 def _weak_links(table: PairTable, config: PairsConfig) -> BoolArray:

@@ -9,20 +9,33 @@ from typing import Any
 import numpy as np
 
 from bridgehead import report
+from bridgehead.errors import RunStateError
+from bridgehead.files import hash_file
 from bridgehead.pairs.chemicals_data import CHEMICALS_ATTRIBUTION
 from bridgehead.pairs.starter_data import ATTRIBUTION
 from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
 from bridgehead.runs.evaluation import Evaluation
-from bridgehead.runs.folder import RunFolder
-from bridgehead.runs.stages import Work, stored_control
+from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.stages import HEADS_FILE, Work, evaluate_key, stored_control
 
 _HEATMAP = 40
 
 
-def write_run_report(work: Work) -> Path:
-    """Write `report.html` of an evaluated run and return its path; raises `RunStateError` before the evaluation."""
-    path = work.run.path("report.html")
-    report.write_report(path, content_of(work))
+def report_run(work: Work) -> Path | None:
+    """Write `report.html` where the run's evaluation is of its present heads, and return its path.
+
+    A report that shows just this already is left as it is.
+    """
+    run = work.run
+    if run.done("evaluate", evaluate_key(run)) is None:
+        return None
+    keys = [run.record(stage)["key"] for stage in ("check", "encode", "train", "evaluate")]
+    key = stage_key(keys, _stored(run).get("key"), _refit_is_there(run), run.config.name, run.config.pairs.shown)
+    path = run.path("report.html")
+    found = run.done("report", key)
+    if found is None or not path.is_file() or found["sha256"] != hash_file(path):
+        report.write_report(path, content_of(work))
+        run.finish("report", key, {"sha256": hash_file(path), "lines": [f"report: {path.name}"]})
     return path
 
 
@@ -50,7 +63,7 @@ def content_of(work: Work) -> report.ReportContent:
         ),
         examples=[_example(stored) for stored in examples],
         sources=_sources(config),
-        refit=run.path("refit", "heads.safetensors").is_file(),
+        refit=_refit_is_there(run),
     )
 
 
@@ -70,12 +83,15 @@ def _example(stored: dict[str, Any]) -> report.Example:
     return report.Example(stored["query"], stored["read_as"], stored["expected"], answers)
 
 
+def _refit_is_there(run: RunFolder) -> bool:
+    return run.path("refit", HEADS_FILE).is_file()
+
+
 def _stored(run: RunFolder) -> dict[str, Any]:
+    """Return the record of the index, empty where there is none or a half one."""
     try:
         return run.record("index")
-    except FileNotFoundError:
-        return {}
-    except RuntimeError:
+    except RunStateError:
         return {}
 
 

@@ -6,15 +6,24 @@ left in the run folder. `lines` in a record are what a person should read. This 
 
 import time
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from bridgehead.align.twin import NumpyHeads
 from bridgehead.encode import Encoder
-from bridgehead.errors import LinksError
+from bridgehead.errors import BridgeheadError, LinksError
 from bridgehead.files import hash_file, hash_json
 from bridgehead.links import Links
 from bridgehead.pairs import check_table
-from bridgehead.runs.encoded import PartRows, Rows, encode_table, fit_encoders, load_encoders, save_encoders
+from bridgehead.runs.encoded import (
+    PartRows,
+    Rows,
+    encode_table,
+    fit_encoders,
+    load_encoders,
+    make_encoders,
+    save_encoders,
+)
 from bridgehead.runs.evaluation import Evaluation, control_of, measure, shuffled, unseen_texts
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.prepare import Prepared, Progress, prepare
@@ -59,14 +68,14 @@ class Work:
         """The measurements on the test part, made anew where this process did not make them."""
         self.progress("evaluate", "retrieval on the test part, and the untrained baseline", None, None)
         test = self.part("test")
-        unseen = unseen_texts(self.prepared.split.seen_b, test.items_b)
+        unseen = unseen_texts(self.prepared.table.b.items, self.prepared.train[1], test.items_b)
         return measure(self.heads, self.part("train"), test, unseen, self.run.config)
 
 
 def check(work: Work) -> dict[str, Any]:
     """Read, identify and split the pairs, and say what is in them (`pairs.json`)."""
     prepared, config = work.prepared, work.run.config
-    key = stage_key(prepared.key, config.pairs.model_dump(), config.split.model_dump())
+    key = stage_key(prepared.key, prepared.sources, config.pairs.model_dump(), config.split.model_dump())
     if found := work.run.done("check", key):
         return found
     texts = tuple(s for s, kind in (("a", config.pairs.kind_a), ("b", config.pairs.kind_b)) if kind == "text")
@@ -97,8 +106,11 @@ def check(work: Work) -> dict[str, Any]:
 def encode(work: Work) -> dict[str, Any]:
     """Fit both encoders on the training part and encode every item (`encoders/`)."""
     config = work.run.config
-    key = stage_key(work.prepared.key, config.encode.model_dump(exclude={"cache"}))
-    if found := work.run.done("encode", key):
+    unfitted = [encoder.fingerprint() for encoder in make_encoders(config).values()]
+    key = stage_key(work.prepared.key, config.encode.model_dump(exclude={"cache"}), unfitted)
+    if (found := work.run.done("encode", key)) and _stored_encoders(
+        work, [found[s]["fingerprint"] for s in ("a", "b")]
+    ):
         return found
     encoders = fit_encoders(work.run, work.prepared, work.prepared.train, work.progress)
     save_encoders(work.run, encoders)
@@ -120,7 +132,7 @@ def train(work: Work) -> dict[str, Any]:
     """Train the heads on the training links, validating each epoch (`heads.safetensors`, `history.jsonl`)."""
     run = work.run
     key = _train_key(work)
-    if (found := run.done("train", key)) and run.path(HEADS_FILE).is_file():
+    if (found := run.done("train", key)) and _hash(run.path(HEADS_FILE)) == found["heads"]:
         return found
     from bridgehead.train.loop import fit_heads
 
@@ -151,7 +163,7 @@ def evaluate(work: Work) -> dict[str, Any]:
     """Measure retrieval on the test part beside the baseline and the shuffled-links control (`metrics.json`)."""
     run = work.run
     trained = run.record("train")
-    key = stage_key(trained["key"], trained["heads"], run.config.evaluate.model_dump(), run.config.pairs.shown)
+    key = evaluate_key(run)
     if found := run.done("evaluate", key):
         return found
     _check_part(work.part("test").links, "test")
@@ -173,8 +185,7 @@ def refit(work: Work) -> dict[str, Any]:
     run = work.run
     trained = run.record("train")
     key = stage_key(trained["key"], trained["best_epoch"])
-    heads = run.path("refit", HEADS_FILE)
-    if (found := run.done("refit", key)) and heads.is_file():
+    if (found := run.done("refit", key)) and found["fingerprint"] == _refit_fingerprint(run):
         return found
     from bridgehead.train.loop import fit_heads
 
@@ -193,7 +204,7 @@ def refit(work: Work) -> dict[str, Any]:
     )
     content = {
         "epochs": trained["best_epoch"],
-        "fingerprint": hash_json([*(encoders[side].fingerprint() for side in ("a", "b")), hash_file(heads)]),
+        "fingerprint": _refit_fingerprint(run),
         "notes": result.notes,
         "lines": [
             f"refit on all {len(part.links):,} links for the {trained['best_epoch']} epochs that validation chose; "
@@ -203,10 +214,44 @@ def refit(work: Work) -> dict[str, Any]:
     return run.finish("refit", key, content)
 
 
+def evaluate_key(run: RunFolder) -> str:
+    """Return the key that the evaluation of the heads in the folder has; raises as `RunFolder.record`."""
+    trained = run.record("train")
+    return stage_key(trained["key"], trained["heads"], run.config.evaluate.model_dump(), run.config.pairs.shown)
+
+
 def stored_control(run: RunFolder) -> Any:
     """Return the shuffled-links control of the evaluation, or None."""
     stored = run.record("evaluate")["shuffled"]
     return None if stored is None else control_of(stored)
+
+
+def _stored_encoders(work: Work, fingerprints: list[str]) -> bool:
+    """Take the stored encoders where they are whole and have these fingerprints."""
+    if "encoders" in vars(work):
+        return True
+    try:
+        encoders = load_encoders(work.run)
+    except (BridgeheadError, OSError, KeyError):
+        return False
+    if [encoder.fingerprint() for encoder in encoders.values()] != fingerprints:
+        return False
+    work.encoders = encoders
+    return True
+
+
+def _refit_fingerprint(run: RunFolder) -> str | None:
+    """Return the fingerprint of the refit model as it lies in the folder, None where it is not whole."""
+    heads = _hash(run.path("refit", HEADS_FILE))
+    try:
+        encoders = load_encoders(run, "refit")
+    except (BridgeheadError, OSError, KeyError):
+        return None
+    return None if heads is None else hash_json([*(encoders[s].fingerprint() for s in ("a", "b")), heads])
+
+
+def _hash(path: Path) -> str | None:
+    return hash_file(path) if path.is_file() else None
 
 
 def _train_key(work: Work) -> str:
