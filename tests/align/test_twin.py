@@ -80,6 +80,14 @@ def test_tables_in_half_precision_halve_the_file_and_are_the_same_model_after_ro
     assert 0 < np.abs(before - expected).max() < 1e-3
 
 
+def test_equal_models_give_files_of_equal_bytes(tmp_path):
+    files = set()
+    for number in range(8):
+        save_heads(a_model(), tmp_path / f"{number}.safetensors", {"made_by": "a test", "ß\x7f": "\n"})
+        files.add((tmp_path / f"{number}.safetensors").read_bytes())
+    assert len(files) == 1 and load_heads(tmp_path / "0.safetensors").config == a_model().config
+
+
 def test_a_table_beyond_half_precision_is_refused(tmp_path):
     model = a_model()
     with torch.no_grad():

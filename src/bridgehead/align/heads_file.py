@@ -1,4 +1,4 @@
-"""Reading the file of trained heads: the one place that knows its header, shared by torch and by numpy.
+"""The file of trained heads: the one place that knows its header, shared by torch and by numpy.
 
 No torch here (unless tensors of torch are asked for). This module is not about writing (`model`) or arithmetic.
 """
@@ -35,3 +35,18 @@ def read_heads_file(path: str | Path, framework: Literal["numpy", "pt"]) -> tupl
         return HeadsConfig.from_dict(json.loads(header["config"])), tensors
     except (SafetensorError, KeyError, json.JSONDecodeError) as error:
         raise RunStateError(f"{source} is damaged ({error}); train again or restore the file") from error
+
+
+def sort_header(path: str | Path) -> None:
+    """Put the texts in the header of a safetensors file in the order of their names, in place.
+
+    The library writes them in an order of chance; a file is known by its hash, so equal heads need equal bytes.
+    """
+    with open(path, "rb+") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(text) <= size:
+            file.seek(8)
+            file.write(text.ljust(size))

@@ -16,7 +16,7 @@ from torch import nn
 from bridgehead.align.architecture import FORMAT, STORAGE, VERSION, HeadsConfig
 from bridgehead.align.bags import CsrBatch, csr_batch
 from bridgehead.align.heads import Head
-from bridgehead.align.heads_file import read_heads_file
+from bridgehead.align.heads_file import read_heads_file, sort_header
 from bridgehead.align.scale import LogitScale
 from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.files import atomic_path
@@ -85,6 +85,8 @@ def save_heads(
 ) -> None:
     """Write the model to `path` (safetensors), atomically; `metadata` are further texts for its header.
 
+    Equal models give files of equal bytes.
+
     `storage="float16"` keeps the embedding bags in half precision, which halves the file; the other weights stay
     float32. What a reader gets equals the model after `round_tables_("float16")`. Raises `ArgumentError` for another
     storage, and when a table holds values beyond float16 (65504).
@@ -100,7 +102,12 @@ def save_heads(
                 raise ArgumentError(f"{name} holds values beyond float16; save with storage='float32'")
         tensors[name] = tensor
     header = {"format": FORMAT, "version": VERSION, "config": json.dumps(model.config.to_dict())}
-    atomic_path(path, lambda name: save_file(tensors, name, metadata={**(metadata or {}), **header}))
+
+    def write(name: str) -> None:
+        save_file(tensors, name, metadata={**(metadata or {}), **header})
+        sort_header(name)
+
+    atomic_path(path, write)
 
 
 def load_heads(path: str | Path) -> TwoHeads:

@@ -36,7 +36,15 @@ def demo_config(seed: int = 0) -> RunConfig:
             },
             "split": {"hold_out": "a", "seed": seed, "test": [ASPIRIN]},
             "encode": {"a": "molecule:fingerprints", "b": "text:ngram"},
-            "train": {"seed": seed},
+            # Chosen on the validation part: large batches of many negatives, half of each row's features unseen at a time.
+            "train": {
+                "seed": seed,
+                "epochs": 15,
+                "batch_size": 2048,
+                "learning_rate": 4e-3,
+                "input_dropout": 0.5,
+                "init_std": 0.3,
+            },
             "index": {"extra_a": [CHEMICALS]},
             "examples": [
                 {"query": "inhibits cyclooxygenase and reduces inflammation", "of": "molecule", "expect": ASPIRIN_ID},

@@ -28,7 +28,7 @@ def _table(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
 
 
 def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _text(key)
 
 
 def _dotted(path: tuple[str, ...]) -> str:
@@ -42,5 +42,10 @@ def _value(value: Any) -> str:
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None) + "}"
+    # repr, because TOML writes inf and nan as Python does.
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _text(value: str) -> str:
     # A JSON text is a TOML basic string but for DEL, which TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
