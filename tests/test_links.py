@@ -95,6 +95,20 @@ def test_no_links_and_no_rows_are_allowed():
         assert len(links.within([], [])) == 0
 
 
+@pytest.mark.parametrize("n", [2.5, 2.0, float("nan"), "2", None, True])
+def test_a_number_of_rows_is_a_whole_number(n):
+    with pytest.raises(LinksError, match="expected numbers of rows"):
+        Links([[0, 0]], n, 2)
+    with pytest.raises(LinksError, match="expected numbers of rows"):
+        Links([[0, 0]], 2, n)
+
+
+@pytest.mark.parametrize("rows", [[0.5], ["a"], [[0]], [True, False], 0, [None]])
+def test_rows_of_a_batch_are_whole_numbers_in_one_list(rows):
+    with pytest.raises(LinksError, match="expected a list of row numbers"):
+        Links.identity(3).within(rows, [0])
+
+
 @pytest.mark.parametrize("pair", [[3, 0], [0, 2], [-1, 0], [0, -1]])
 def test_a_link_outside_the_rows_is_refused(pair):
     with pytest.raises(LinksError, match="1 links point outside side"):

@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
-from bridgehead.vectors import block_rows, check_rows, non_finite_rows, score_blocks, to_numpy, unit_rows
+from bridgehead.vectors import block_rows, check_rows, float32_rows, non_finite_rows, score_blocks, to_numpy, unit_rows
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -20,6 +20,22 @@ def test_tensors_with_gradients_become_arrays(dtype):
 
 def test_any_sparse_form_becomes_csr():
     assert to_numpy(sparse.coo_array(np.eye(2))).format == "csr"
+
+
+def test_entries_of_a_sparse_matrix_that_name_a_column_twice_are_added_and_the_input_is_left_as_it_was():
+    twice = sparse.csr_array((np.array([1.0, 2.0, 3.0]), np.array([2, 2, 1]), np.array([0, 3])), shape=(1, 4))
+    rows = to_numpy(twice)
+    assert rows.indices.tolist() == [1, 2] and rows.data.tolist() == [3.0, 3.0]
+    assert twice.indices.tolist() == [2, 2, 1]
+
+
+def test_numbers_beyond_float32_are_refused_by_row_instead_of_becoming_infinite():
+    rows = np.array([[1.0, 2.0], [1e300, 0.0], [-1e39, 1.0]])
+    with pytest.raises(NonFiniteRowsError, match=r"queries: 2 of 3 rows .* float32, 3.4e38 \(rows 1, 2\)"):
+        float32_rows(rows, "queries")
+    with pytest.raises(NonFiniteRowsError, match=r"\(rows 1, 2\)"):
+        float32_rows(sparse.csr_array(rows))
+    assert float32_rows(rows[:1]).dtype == np.float32
 
 
 def test_integers_become_float32_and_float64_stays():

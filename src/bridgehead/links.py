@@ -36,8 +36,8 @@ class Links:
 
     def __post_init__(self) -> None:
         pairs = _as_pairs(self.pairs)
-        if self.n_a < 0 or self.n_b < 0:
-            raise LinksError(f"n_a = {self.n_a}, n_b = {self.n_b}; expected numbers of rows, 0 or more")
+        if not (_is_count(self.n_a) and _is_count(self.n_b)):
+            raise LinksError(f"n_a = {self.n_a!r}, n_b = {self.n_b!r}; expected numbers of rows, 0 or more")
         for column, size, side in ((0, self.n_a, "a"), (1, self.n_b, "b")):
             outside = (pairs[:, column] < 0) | (pairs[:, column] >= size)
             if outside.any():
@@ -52,7 +52,7 @@ class Links:
     @classmethod
     def identity(cls, n: int) -> "Links":
         """Return the links of row i with row i for i < n."""
-        rows = np.arange(n, dtype=np.int64)
+        rows = np.arange(n if _is_count(n) else 0, dtype=np.int64)
         return cls(np.stack([rows, rows], axis=1), n, n)
 
     @classmethod
@@ -122,7 +122,7 @@ class Links:
 
         A row may occur more than once in a batch; each occurrence is matched. Matches that other pairs or groups
         brought into the batch count too. Time and memory are of the order of the batch and its links. Raises
-        `LinksError` for a row that there is not; -1 is none.
+        `LinksError` for what is no list of row numbers and for a row that there is not; -1 is none.
         """
         rows_a = _as_rows(rows_a, self.n_a, "a")
         rows_b = _as_rows(rows_b, self.n_b, "b")
@@ -162,8 +162,17 @@ def _as_pairs(pairs: Any) -> IntArray:
     return np.asarray(array, dtype=np.int64)
 
 
+def _is_count(n: Any) -> bool:
+    return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 0)
+
+
 def _as_rows(rows: Any, n: int, side: str) -> IntArray:
-    array = np.asarray(to_numpy(rows), dtype=np.int64)
+    array = to_numpy(rows)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise LinksError(
+            f"rows of side {side} have dtype {array.dtype} and shape {array.shape}; expected a list of row numbers"
+        )
+    array = np.asarray(array, dtype=np.int64)
     outside = (array < 0) | (array >= n)
     if outside.any():
         raise LinksError(f"row {int(array[outside][0])} is not on side {side}, whose rows are 0 to {n - 1}")

@@ -20,12 +20,12 @@ _SHOWN = 10
 
 
 def to_numpy(rows: Any) -> Any:
-    """Return `rows` as a numpy array, or as it is when it is a CSR matrix.
+    """Return `rows` as a numpy array, or a sparse matrix as CSR with sorted columns, each at most once a row.
 
     Tensors are recognised by their methods (`detach`, `cpu`), so torch is never imported here.
     """
     if hasattr(rows, "tocsr"):
-        return rows.tocsr()
+        return _canonical(rows.tocsr())
     if hasattr(rows, "detach"):
         rows = rows.detach().cpu()
         if str(rows.dtype) in ("torch.bfloat16", "torch.float16"):
@@ -35,6 +35,14 @@ def to_numpy(rows: Any) -> Any:
         return np.asarray(rows)
     except ValueError as error:
         raise ShapeError(f"rows must all have the same number of columns ({error})") from error
+
+
+def _canonical(csr: Any) -> Any:
+    # Entries that name a column twice are one number, their sum: a norm taken entry by entry would be another.
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
 
 
 def check_rows(rows: Any, name: str = "rows", ids: Sequence[str] | None = None) -> Any:
@@ -53,13 +61,35 @@ def check_rows(rows: Any, name: str = "rows", ids: Sequence[str] | None = None) 
         array = array.astype(np.float32)
     bad = non_finite_rows(array)
     if bad.size:
-        shown = ", ".join(str(ids[i]) if ids is not None else str(i) for i in bad[:_SHOWN])
-        more = f" and {bad.size - _SHOWN} more" if bad.size > _SHOWN else ""
         raise NonFiniteRowsError(
-            f"{name}: {bad.size} of {array.shape[0]} rows hold NaN or infinity (rows {shown}{more}); "
+            f"{name}: {bad.size} of {array.shape[0]} rows hold NaN or infinity ({_shown(bad, ids)}); "
             "expected finite numbers: leave these rows out or mend them before going on"
         )
     return array
+
+
+def float32_rows(rows: Any, name: str = "rows") -> Any:
+    """Return `rows` as a float32 array (n, d) or CSR matrix; rows that are float32 already are not copied.
+
+    Raises as `check_rows` does, and `NonFiniteRowsError` naming the rows with numbers beyond float32 (3.4e38).
+    """
+    array = check_rows(rows, name)
+    if array.dtype == np.float32:
+        return array
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    bad = non_finite_rows(narrow)
+    if bad.size:
+        raise NonFiniteRowsError(
+            f"{name}: {bad.size} of {array.shape[0]} rows hold numbers beyond float32, 3.4e38 ({_shown(bad)}); "
+            "scale the rows down, or leave these out"
+        )
+    return narrow
+
+
+def _shown(rows: IntArray, ids: Sequence[str] | None = None) -> str:
+    shown = ", ".join(str(ids[i]) if ids is not None else str(i) for i in rows[:_SHOWN])
+    return f"rows {shown}" + (f" and {rows.size - _SHOWN} more" if rows.size > _SHOWN else "")
 
 
 def non_finite_rows(rows: Any) -> IntArray:

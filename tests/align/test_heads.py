@@ -53,6 +53,16 @@ def test_unit_rows_make_the_length_of_the_input_irrelevant():
     assert torch.isfinite(net(x)).all()
 
 
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_unit_rows_are_of_length_one_however_large_or_small_their_numbers_are(factor):
+    rows = np.array([[1.0, 2.0, 3.0], [-2.0, 0.0, 1.0]], dtype=np.float32)
+    dense, bags = head(input_norm="unit"), head(input_norm="unit", sparse=True)
+    far = (rows * factor).astype(np.float32)
+    assert torch.allclose(dense(torch.from_numpy(far)), dense(torch.from_numpy(rows)), atol=1e-6)
+    csr, csr_far = (csr_batch(sparse.csr_matrix(values)) for values in (rows, far))
+    assert torch.allclose(bags(csr_far), bags(csr), atol=1e-6)
+
+
 def test_standard_takes_mean_and_deviation_of_the_training_rows_and_drops_constant_columns():
     net = head(input_norm="standard", hidden=())
     rows = np.array([[1.0, 100.0, 5.0], [3.0, 300.0, 5.0]])
@@ -107,6 +117,8 @@ def test_rows_of_the_wrong_kind_or_width_are_refused(net, x, match):
     [
         ({"input_dim": 0}, "widths of at least 1"),
         ({"hidden": (0,)}, "widths of at least 1"),
+        ({"hidden": (65_537,)}, "at most 65,536"),
+        ({"embed_dim": 10**12}, "at most 65,536"),
         ({"activation": "sine"}, "activation = 'sine'; expected one of gelu, relu"),
         ({"dropout": 1.0}, r"dropout = 1.0; expected a share in \[0, 1\)"),
         ({"sparse": True, "input_norm": "standard"}, "would make CSR rows dense"),

@@ -149,6 +149,13 @@ def test_half_precision_rows_of_norm_1e4_at_scale_100_under_autocast_stay_finite
     assert loss.item() == pytest.approx(exact.item(), rel=1e-4)
 
 
+def test_sides_of_different_precision_are_compared_in_the_wider_one():
+    wide = torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64)
+    mixed = info_nce(wide.half(), wide, 3.0)
+    assert mixed.dtype == torch.float64 and float(mixed) == pytest.approx(float(info_nce(wide, wide, 3.0)), rel=1e-6)
+    assert info_nce(wide.half(), wide.float(), 3.0).dtype == torch.float32
+
+
 def test_a_zero_row_scores_0_with_all_and_has_a_finite_gradient():
     z_a = torch.tensor([[0.0, 0.0], [1.0, 0.0]], requires_grad=True)
     loss = info_nce(z_a, torch.eye(2), 5.0, [(0, 0)], direction="a_to_b")
@@ -184,6 +191,10 @@ def test_without_links_the_sides_must_have_equally_many_rows():
         ({"logit_scale": -1.0}, ArgumentError, r"logit_scale = -1.0; expected a finite number of 0 or more"),
         ({"logit_scale": float("nan")}, ArgumentError, "logit_scale = nan"),
         ({"logit_scale": torch.ones(2)}, ArgumentError, "expected one number"),
+        ({"logit_scale": "14"}, ArgumentError, "logit_scale is a str; expected one number"),
+        ({"logit_scale": None}, ArgumentError, "logit_scale is a NoneType; expected one number"),
+        ({"z_a": np.eye(2)}, ArgumentError, "z_a is a ndarray; expected a torch tensor"),
+        ({"z_b": [[1.0, 0.0]]}, ArgumentError, "z_b is a list; expected a torch tensor"),
         ({"form": "between"}, ArgumentError, "form = 'between'"),
         ({"direction": "up"}, ArgumentError, "direction = 'up'"),
     ],

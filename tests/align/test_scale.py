@@ -48,6 +48,14 @@ def test_gradient_steps_that_overshoot_never_make_it_stick():
     assert value(scale) < 10
 
 
+@pytest.mark.parametrize("bounds", [(0, 3e38), (2e-38, 100.0), (2e-38, 3e38), None])
+@pytest.mark.parametrize("start", [2e-38, 1.0, 90.0])
+def test_bounds_at_the_ends_of_float32_are_bounds_like_any(bounds, start):
+    scale = LogitScale(start, bounds)
+    assert value(scale) == pytest.approx(start, rel=1e-4)
+    assert scale.temperature == pytest.approx(1 / start, rel=1e-4)
+
+
 def test_none_is_unbounded_and_zero_is_a_value():
     assert value(LogitScale(1e6, None)) == pytest.approx(1e6, rel=1e-5)
     assert value(LogitScale(1e-6, (0, 100))) == pytest.approx(1e-6, rel=1e-5)
@@ -67,6 +75,10 @@ def test_a_fixed_scale_has_no_gradient():
         ({"bounds": (-1.0, 20.0)}, "lowest <= highest"),
         ({"bounds": (0, 0)}, "lowest <= highest"),
         ({"init": 200.0}, r"starts at 200.0, outside its bounds"),
+        ({"bounds": (0, 1e300)}, "float32"),
+        ({"bounds": (1e-320, 100.0)}, "float32"),
+        ({"init": 1e-300, "bounds": None}, "float32"),
+        ({"init": 1e300, "bounds": None}, "float32"),
     ],
 )
 def test_starts_and_bounds_that_make_no_sense_are_refused(arguments, match):

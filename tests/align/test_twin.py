@@ -118,6 +118,14 @@ def test_no_rows_give_no_rows_and_a_zero_csr_row_a_finite_one(saved):
         assert np.isfinite(heads.project_a(sparse.csr_matrix((1, 300), dtype=np.float32))).all()
 
 
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_the_twin_makes_unit_rows_of_large_and_small_numbers_as_the_model_does(factor, tmp_path):
+    save_heads(a_model(input_norm="unit"), tmp_path / "h.safetensors")
+    for heads in (NumpyHeads.load(tmp_path / "h.safetensors"), load_heads(tmp_path / "h.safetensors")):
+        assert np.allclose(heads.project_a(CSR * np.float32(factor)), heads.project_a(CSR), atol=1e-5)
+        assert np.allclose(heads.project_b(DENSE * np.float32(factor)), heads.project_b(DENSE), atol=1e-5)
+
+
 def test_rows_that_do_not_fit_are_refused_alike_by_twin_and_model(saved):
     bad = DENSE.copy()
     bad[4, 2] = np.nan
@@ -126,6 +134,8 @@ def test_rows_that_do_not_fit_are_refused_alike_by_twin_and_model(saved):
             heads.project_b(bad)
         with pytest.raises(ShapeError, match="19"):
             heads.project_b(DENSE[:, :19])
+        with pytest.raises(NonFiniteRowsError, match="float32"):
+            heads.project_b(DENSE.astype(np.float64) * 1e300)
         with pytest.raises(ShapeError, match="reads CSR rows"):
             heads.project_a(np.zeros((2, 300), dtype=np.float32))
         with pytest.raises(ShapeError, match="reads dense rows"):

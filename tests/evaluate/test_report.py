@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
-from bridgehead.evaluate import retrieval_report
+from bridgehead.evaluate import report_from_scores, retrieval_report
 from bridgehead.links import Links
 
 
@@ -64,6 +64,20 @@ def test_k_beyond_the_pool_counts_as_the_pool() -> None:
     report = retrieval_report(np.eye(3), -np.eye(3), ks=(3, 10), n_resamples=0)
     assert report.a_to_b.recall == {3: 1.0, 10: 1.0}
     assert report.a_to_b.chance_recall[10] == 1.0
+
+
+@pytest.mark.parametrize("ks", [5, None, "5", 2.5])
+def test_ks_are_a_list_of_whole_numbers(ks: object) -> None:
+    with pytest.raises(ArgumentError, match=r"ks = .*expected one or more whole numbers"):
+        retrieval_report(np.eye(3), np.eye(3), ks=ks)
+
+
+@pytest.mark.parametrize("names", [("x",), "ab", ("x", "y", "z"), 3, (1, 2)])
+def test_names_are_two(names: object) -> None:
+    with pytest.raises(ArgumentError, match=r"names = .*expected two"):
+        retrieval_report(np.eye(3), np.eye(3), names=names)
+    with pytest.raises(ArgumentError, match=r"names = .*expected two"):
+        report_from_scores(lambda rows: np.eye(3)[rows], links=Links.identity(3), names=names)
 
 
 @pytest.mark.parametrize("ks", [(0,), (-1, 5), (), (1.5,), (True,)])

@@ -50,6 +50,12 @@ def test_the_fingerprint_is_of_what_shapes_the_result():
         ({"betas": (0.9, 1.0)}, "betas"),
         ({"residual": True}, "residual needs a first hidden layer"),
         ({"seed": -1}, "seed"),
+        ({"hidden": (10**9,)}, "hidden = .*expected widths of at least 1 and at most 65,536"),
+        ({"logit_scale_bounds": (0, 1e300)}, "logit_scale_bounds .*float32"),
+        ({"logit_scale_init": 1e-300, "logit_scale_bounds": None}, "logit_scale_init = 1e-300 .*float32"),
+        ([("epochs", 3)], "expected a mapping of settings"),
+        ("epochs", "expected a mapping of settings"),
+        ({1: 2}, "1: .*string"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_with_field_and_value(settings, match):

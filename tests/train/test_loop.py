@@ -195,6 +195,37 @@ def test_rows_with_nan_are_named_before_any_training():
         fit_heads(np.eye(5), rows, config=TrainConfig.of(SMALL))
 
 
+def test_numbers_that_float32_cannot_hold_are_named_before_any_training():
+    rows = np.eye(5)
+    rows[3, 1] = 1e300
+    with pytest.raises(NonFiniteRowsError, match=r"rows_b: 1 of 5 rows .*float32.*\(rows 3\)"):
+        fit_heads(np.eye(5), rows, config=TrainConfig.of(SMALL))
+
+
+@pytest.mark.parametrize(
+    ("valid", "match"),
+    [
+        ((np.eye(3), np.eye(3, 4)), r"valid rows of a have 3 columns; expected 5, as in training"),
+        ((np.eye(3, 5), np.eye(3)), r"valid rows of b have 3 columns; expected 4, as in training"),
+        (
+            (np.eye(3, 5), sparse.csr_array(np.eye(3, 4))),
+            "valid rows of b are CSR; expected dense rows",
+        ),
+    ],
+)
+def test_validation_rows_are_of_the_kind_and_width_of_training_before_an_epoch_is_trained(valid, match):
+    epochs = []
+    with pytest.raises(ShapeError, match=match):
+        fit_heads(np.eye(4, 5), np.eye(4), config=TrainConfig.of(SMALL), valid=(*valid, None), progress=epochs.append)
+    assert epochs == []
+
+
+@pytest.mark.parametrize("valid", ["abc", (np.eye(3),), 3])
+def test_valid_is_rows_of_both_sides_and_links(valid):
+    with pytest.raises(ArgumentError, match=r"expected \(rows_a, rows_b, links\)"):
+        fit_heads(np.eye(4), np.eye(4), config=TrainConfig.of(SMALL), valid=valid)
+
+
 def test_rows_of_one_dimension_are_refused():
     with pytest.raises(ShapeError, match="rows_a has shape"):
         fit_heads(np.arange(5.0), np.eye(5), config=TrainConfig.of(SMALL))

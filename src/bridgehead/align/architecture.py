@@ -12,6 +12,8 @@ InputNorm = Literal["none", "unit", "standard"]
 ACTIVATIONS = ("gelu", "relu")
 INPUT_NORMS = ("none", "unit", "standard")
 STORAGE = ("float32", "float16")
+MAX_WIDTH = 65_536
+"""Most columns of a layer; a typing error of a few zeros would ask for more memory than there is."""
 
 FORMAT = "bridgehead-heads"
 VERSION = "1"
@@ -45,10 +47,10 @@ class HeadConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
-        if self.input_dim < 1 or self.embed_dim < 1 or any(width < 1 for width in self.hidden):
+        if self.input_dim < 1 or not all(1 <= width <= MAX_WIDTH for width in self.widths):
             raise ConfigError(
                 f"input_dim = {self.input_dim}, hidden = {self.hidden}, embed_dim = {self.embed_dim}; "
-                "expected widths of at least 1"
+                f"expected widths of at least 1 and at most {MAX_WIDTH:,}, the input aside"
             )
         _one_of("activation", self.activation, ACTIVATIONS)
         _one_of("input_norm", self.input_norm, INPUT_NORMS)
@@ -103,6 +105,11 @@ class HeadsConfig:
             return cls(head_a, head_b, **plain)
         except (KeyError, TypeError) as error:
             raise ConfigError(f"the description of the heads is not understood: {error}") from error
+
+
+def in_float32(number: float) -> bool:
+    """Say whether float32 holds `number` in full, neither rounded to zero or infinity nor with fewer digits."""
+    return 1.2e-38 <= abs(number) <= 3.4e38
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

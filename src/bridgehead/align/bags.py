@@ -44,10 +44,11 @@ class CsrBatch:
     def unit(self) -> "CsrBatch":
         """Return the batch with each row divided by its Euclidean norm; a zero row stays zero."""
         rows = self.row_numbers()
-        squares = torch.zeros(len(self), dtype=self.weights.dtype, device=self.weights.device)
-        squares.index_add_(0, rows, self.weights**2)
-        norms = squares.sqrt()
-        return self.with_weights(self.weights / torch.where(norms > 0, norms, torch.ones_like(norms))[rows])
+        # In float64 the squares of float32 numbers neither overflow nor vanish.
+        wide = self.weights.double()
+        norms = torch.zeros(len(self), dtype=wide.dtype, device=wide.device).index_add_(0, rows, wide**2).sqrt()
+        unit = wide / torch.where(norms > 0, norms, torch.ones_like(norms))[rows]
+        return self.with_weights(unit.to(self.weights.dtype))
 
 
 def csr_batch(csr: Any, rows: Any = None) -> CsrBatch:

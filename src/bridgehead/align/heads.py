@@ -70,12 +70,13 @@ class Head(nn.Module):
 
     def _first_dense(self, x: torch.Tensor) -> torch.Tensor:
         if self.config.sparse:
-            raise ShapeError("this head reads CSR rows; make them a batch with csr_batch(csr, rows)")
+            raise ShapeError("this head reads CSR rows, as it was trained on, and dense rows came")
         if x.ndim != 2 or x.shape[1] != self.config.input_dim:
             raise ShapeError(f"rows have shape {tuple(x.shape)}; expected (n, {self.config.input_dim})")
         if self.config.input_norm == "unit":
-            norms = x.norm(dim=1, keepdim=True)
-            x = x / torch.where(norms > 0, norms, torch.ones_like(norms))
+            # In float64 the squares of float32 numbers neither overflow nor vanish.
+            norms = x.norm(dim=1, keepdim=True, dtype=torch.float64)
+            x = (x / torch.where(norms > 0, norms, torch.ones_like(norms))).to(x.dtype)
         elif self.config.input_norm == "standard":
             x = (x - self.mean) * self.inverse_std
         output: torch.Tensor = self.first(F.dropout(x, self.config.input_dropout, self.training))
@@ -83,7 +84,7 @@ class Head(nn.Module):
 
     def _first_sparse(self, x: CsrBatch) -> torch.Tensor:
         if not self.config.sparse:
-            raise ShapeError("this head reads dense rows, and a CSR batch came; make the head with sparse=True")
+            raise ShapeError("this head reads dense rows, as it was trained on, and CSR rows came")
         if x.n_columns != self.config.input_dim:
             raise ShapeError(f"CSR rows have {x.n_columns} columns; expected {self.config.input_dim}")
         if self.config.input_norm == "unit":

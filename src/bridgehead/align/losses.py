@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from bridgehead.errors import ArgumentError, LinksError, NonFiniteRowsError, ShapeError
@@ -87,7 +88,9 @@ def info_nce_parts(
         )
     with torch.autocast(z_a.device.type, enabled=False):
         scale = _scale(logit_scale, z_a)
-        scores = scale * (_unit(z_a) @ _unit(z_b).T)
+        unit_a, unit_b = _unit(z_a), _unit(z_b)
+        wider = torch.promote_types(unit_a.dtype, unit_b.dtype)
+        scores = scale * (unit_a.to(wider) @ unit_b.to(wider).T)
         positive = torch.zeros(scores.shape, dtype=torch.bool, device=scores.device)
         pairs = torch.from_numpy(truth.pairs).to(scores.device)
         positive[pairs[:, 0], pairs[:, 1]] = True
@@ -127,6 +130,10 @@ def _unit(rows: torch.Tensor) -> torch.Tensor:
 
 def _scale(logit_scale: torch.Tensor | float, like: torch.Tensor) -> torch.Tensor:
     dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
+    if not isinstance(logit_scale, torch.Tensor | int | float | np.number):
+        raise ArgumentError(
+            f"logit_scale is a {type(logit_scale).__name__}; expected one number or tensor, s = 1 / temperature"
+        )
     scale = torch.as_tensor(logit_scale, dtype=dtype, device=like.device)
     if scale.numel() != 1:
         raise ArgumentError(f"logit_scale has shape {tuple(scale.shape)}; expected one number, s = 1 / temperature")
@@ -139,6 +146,8 @@ def _scale(logit_scale: torch.Tensor | float, like: torch.Tensor) -> torch.Tenso
 
 def _check(z_a: torch.Tensor, z_b: torch.Tensor, form: str, direction: str) -> None:
     for name, rows in (("z_a", z_a), ("z_b", z_b)):
+        if not isinstance(rows, torch.Tensor):
+            raise ArgumentError(f"{name} is a {type(rows).__name__}; expected a torch tensor (n, d)")
         if rows.ndim != 2:
             raise ShapeError(f"{name} has shape {tuple(rows.shape)}; expected (n, d)")
         if rows.numel() == 0:

@@ -20,7 +20,7 @@ from bridgehead.align.heads_file import read_heads_file, sort_header
 from bridgehead.align.scale import LogitScale
 from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.files import atomic_path
-from bridgehead.vectors import FloatArray, check_rows, unit_rows
+from bridgehead.vectors import FloatArray, float32_rows, unit_rows
 
 
 class TwoHeads(nn.Module):
@@ -69,7 +69,7 @@ def model_input(rows: Any, numbers: Any = None) -> torch.Tensor | CsrBatch:
 
 @torch.no_grad()
 def _project(head: Head, rows: Any, block: int) -> FloatArray:
-    rows = check_rows(rows)
+    rows = float32_rows(rows)
     if block < 1:
         raise ArgumentError(f"block = {block}; expected at least 1 row")
     was_training = head.training

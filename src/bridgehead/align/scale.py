@@ -8,6 +8,7 @@ import math
 import torch
 from torch import nn
 
+from bridgehead.align.architecture import in_float32
 from bridgehead.errors import ArgumentError
 
 
@@ -17,7 +18,8 @@ class LogitScale(nn.Module):
     `init` is s at the start, over 0 (default 1/0.07, as in CLIP, Radford et al. 2021, section 2.5). `bounds` are
     (lowest, highest) s, 0 <= lowest <= highest; `None` is unbounded, a lowest of 0 bounds above only. Calling it
     returns s clamped; outside the bounds the clamp has no gradient, so training calls `project_` after each step,
-    which puts the parameter back and never lets it stick. `learnable=False` keeps s as it is. Raises `ArgumentError`.
+    which puts the parameter back and never lets it stick. `learnable=False` keeps s as it is. s and its bounds are
+    numbers that float32 holds in full, 1.2e-38 to 3.4e38. Raises `ArgumentError`.
     """
 
     def __init__(
@@ -28,6 +30,9 @@ class LogitScale(nn.Module):
             raise ArgumentError(f"logit_scale starts at {init}; expected a finite number over 0 (1 / temperature)")
         if bounds is not None and not (0 <= bounds[0] <= bounds[1] and bounds[1] > 0):
             raise ArgumentError(f"logit_scale bounds are {bounds}; expected 0 <= lowest <= highest, or None")
+        for name, number in (("starts at", init), *(("has the bound", bound) for bound in bounds or () if bound)):
+            if not in_float32(number):
+                raise ArgumentError(f"logit_scale {name} {number}; expected a number of float32, 1.2e-38 to 3.4e38")
         if bounds is not None and not bounds[0] <= init <= bounds[1]:
             raise ArgumentError(f"logit_scale starts at {init}, outside its bounds {bounds}; move one of them")
         self.bounds = bounds

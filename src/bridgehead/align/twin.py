@@ -15,7 +15,7 @@ from scipy.special import erf
 from bridgehead.align.architecture import HeadConfig, HeadsConfig
 from bridgehead.align.heads_file import read_heads_file
 from bridgehead.errors import ArgumentError, RunStateError, ShapeError
-from bridgehead.vectors import FloatArray, check_rows, unit_rows
+from bridgehead.vectors import FloatArray, float32_rows, unit_rows
 
 _LAYER_NORM_EPSILON = 1e-5  # torch's default, which the heads are trained with
 
@@ -54,7 +54,7 @@ class NumpyHeads:
         return self._project("b", self.config.b, rows, block)
 
     def _project(self, side: str, config: HeadConfig, rows: Any, block: int) -> FloatArray:
-        rows = check_rows(rows, f"rows of {side}")
+        rows = float32_rows(rows, f"rows of {side}")
         if rows.shape[1] != config.input_dim:
             raise ShapeError(f"rows of {side} have {rows.shape[1]} columns; this head reads {config.input_dim}")
         if block < 1:
@@ -84,7 +84,6 @@ def _forward(config: HeadConfig, weight: Callable[[str], FloatArray], rows: Any)
 
 
 def _first_dense(config: HeadConfig, weight: Callable[[str], FloatArray], rows: FloatArray) -> FloatArray:
-    rows = np.asarray(rows, dtype=np.float32)
     if config.input_norm == "unit":
         rows = unit_rows(rows)
     elif config.input_norm == "standard":
@@ -93,17 +92,19 @@ def _first_dense(config: HeadConfig, weight: Callable[[str], FloatArray], rows: 
 
 
 def _first_sparse(config: HeadConfig, weight: Callable[[str], FloatArray], rows: Any) -> FloatArray:
-    rows = rows.astype(np.float32)
+    data = rows.data
     if config.input_norm == "unit":
-        norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1))
-        rows.data /= np.repeat(np.where(norms > 0, norms, 1), np.diff(rows.indptr))
+        # In float64 the squares of float32 numbers neither overflow nor vanish.
+        wide = rows.astype(np.float64)
+        norms = np.sqrt(np.asarray(wide.multiply(wide).sum(axis=1)).reshape(-1))
+        data = (wide.data / np.repeat(np.where(norms > 0, norms, 1), np.diff(rows.indptr))).astype(np.float32)
     # Only the columns that occur are raised to float32, so a query touches a few hundred rows of the table.
     occurs = np.zeros(config.input_dim, dtype=bool)
     occurs[rows.indices] = True
     columns = np.flatnonzero(occurs)
     table = weight("first.weight")[columns].astype(np.float32)
     position = np.cumsum(occurs) - 1
-    compact = type(rows)((rows.data, position[rows.indices], rows.indptr), shape=(rows.shape[0], len(columns)))
+    compact = type(rows)((data, position[rows.indices], rows.indptr), shape=(rows.shape[0], len(columns)))
     return np.asarray(compact @ table + weight("first_bias"))
 
 

@@ -4,7 +4,7 @@ This module puts the parts together: truth from links, tie levels (`exact`, `sco
 (`intervals`). It sees rows and scores, never a model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +75,7 @@ def retrieval_report(
     (1.0, 0.5)
     """
     settings = _settings(ks, n_resamples, seed)
+    _check_names(names)
     rows_a, rows_b = CosineRows(z_a, f"rows of {names[0]}"), CosineRows(z_b, f"rows of {names[1]}")
     if rows_a.n_columns != rows_b.n_columns:
         raise ShapeError(
@@ -115,6 +116,7 @@ def report_from_scores(
     Scores that differ by at most 1e-12 are tied. All else is as in `retrieval_report`, errors too.
     """
     settings = _settings(ks, n_resamples, seed)
+    _check_names(names)
     n_a, n_b = links.n_a, links.n_b
     forth = _direction(links, queries_a, entities_a, "a", names)
     back = _direction(links.swapped(), queries_b, entities_b, "b", names[::-1])
@@ -131,12 +133,17 @@ def report_from_scores(
 
 
 def _settings(ks: Sequence[int], n_resamples: int, seed: int) -> _Settings:
-    wanted = tuple(dict.fromkeys(ks))
+    wanted = tuple(dict.fromkeys(ks)) if isinstance(ks, Iterable) else ()
     if not wanted or any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in wanted):
-        raise ArgumentError(f"ks = {list(ks)}; expected one or more whole numbers, each at least 1")
+        raise ArgumentError(f"ks = {ks!r}; expected one or more whole numbers, each at least 1, such as (1, 5, 10)")
     if n_resamples < 0:
         raise ArgumentError(f"n_resamples = {n_resamples}; expected 0 (no intervals) or more")
     return _Settings(tuple(int(k) for k in wanted), n_resamples, seed)
+
+
+def _check_names(names: Any) -> None:
+    if not isinstance(names, tuple | list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"names = {names!r}; expected two, of a and of b, such as ('molecule', 'text')")
 
 
 def _direction(links: Links, mask: Any, entities: Any, side: str, names: tuple[str, str]) -> _Direction:

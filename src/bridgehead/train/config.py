@@ -3,11 +3,12 @@
 This module is not about data or encoders, whose settings stand in a run's config.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from bridgehead.align.architecture import HeadConfig, HeadsConfig
+from bridgehead.align.architecture import MAX_WIDTH, HeadConfig, HeadsConfig, in_float32
 from bridgehead.errors import ConfigError
 from bridgehead.files import hash_json
 
@@ -20,7 +21,7 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    embed_dim: int = Field(256, ge=1, le=65_536, description="Dimensions of the shared space.")
+    embed_dim: int = Field(256, ge=1, le=MAX_WIDTH, description="Dimensions of the shared space.")
     hidden: tuple[int, ...] | None = Field(
         None,
         description="Widths of both heads' hidden layers; empty is linear. None: linear for CSR rows, else (512,).",
@@ -68,6 +69,10 @@ class TrainConfig(BaseModel):
     @model_validator(mode="after")
     def _heads_can_be_made(self) -> "TrainConfig":
         low_high = self.logit_scale_bounds
+        if not in_float32(self.logit_scale_init):
+            raise ValueError(f"logit_scale_init = {self.logit_scale_init} is no number of float32, 1.2e-38 to 3.4e38")
+        if not all(bound == 0 or in_float32(bound) for bound in low_high or ()):
+            raise ValueError(f"logit_scale_bounds = {low_high} are no numbers of float32, 0 or 1.2e-38 to 3.4e38")
         if low_high is not None and not (0 <= low_high[0] <= self.logit_scale_init <= low_high[1]):
             raise ValueError(f"logit_scale_init = {self.logit_scale_init} lies outside logit_scale_bounds {low_high}")
         if not all(0 <= beta < 1 for beta in self.betas):
@@ -80,8 +85,13 @@ class TrainConfig(BaseModel):
         """Return a config from None, another config or a mapping, with `changes`. Raises `ConfigError`."""
         if isinstance(settings, TrainConfig):
             settings = settings.model_dump()
+        if settings is not None and not isinstance(settings, Mapping):
+            raise ConfigError(
+                f"settings is a {type(settings).__name__} ({settings!r:.80}); expected a mapping of settings, such as "
+                "{'batch_size': 256}"
+            )
         try:
-            return cls(**{**(settings or {}), **changes})
+            return cls.model_validate({**(settings or {}), **changes})
         except ValidationError as error:
             faults = [
                 f"{'.'.join(map(str, fault['loc'])) or 'train'}: {fault['msg']} (got {fault['input']!r:.80})"

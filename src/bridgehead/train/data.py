@@ -12,7 +12,7 @@ from bridgehead.align.model import model_input
 from bridgehead.errors import LinksError
 from bridgehead.files import hash_array, hash_texts
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, check_rows, to_numpy
+from bridgehead.vectors import IntArray, float32_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class PairData:
 
         Raises `ShapeError`, `NonFiniteRowsError` (naming rows) and `LinksError`.
         """
-        side_a, side_b = (_rows(rows, name) for rows, name in ((rows_a, "rows_a"), (rows_b, "rows_b")))
+        side_a, side_b = (float32_rows(rows, name) for rows, name in ((rows_a, "rows_a"), (rows_b, "rows_b")))
         return cls(side_a, side_b, Links.of(links, side_a.shape[0], side_b.shape[0]))
 
     def check_trainable(self) -> None:
@@ -68,11 +68,6 @@ class PairData:
 def side_shape(rows: Any) -> tuple[int, bool]:
     """Return (width, is it CSR) of one side's rows."""
     return int(rows.shape[1]), hasattr(rows, "indptr")
-
-
-def _rows(rows: Any, name: str) -> Any:
-    checked = check_rows(to_numpy(rows), name)
-    return checked.astype(np.float32) if checked.dtype != np.float32 else checked
 
 
 def _all_equal(rows: Any, items: IntArray) -> bool:

@@ -15,7 +15,7 @@ import torch
 
 from bridgehead.align.losses import info_nce_parts
 from bridgehead.align.model import TwoHeads, save_heads
-from bridgehead.errors import ArgumentError
+from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.files import hash_texts, write_text
 from bridgehead.train.batches import epoch_batches, n_batches, start_seed, step_seed
 from bridgehead.train.checkpoint import Progress, load_checkpoint, remove_checkpoint, save_checkpoint
@@ -88,7 +88,7 @@ def fit_heads(
     data.check_trainable()
     if epochs is not None and (valid is not None or epochs < 1):
         raise ArgumentError(f"epochs = {epochs}; expected at least 1, and no valid pairs: the length is fixed by it")
-    held_out = None if valid is None else PairData.of(*valid)
+    held_out = None if valid is None else _held_out(valid, data)
     notes = []
     if held_out is not None and len(held_out.links) == 0:
         held_out = None
@@ -98,6 +98,23 @@ def fit_heads(
         fit.resume()
         fit.train(progress)
         return fit.finish(notes)
+
+
+def _held_out(valid: Any, data: PairData) -> PairData:
+    """Return the validation pairs; what the heads could not read is found before an epoch is trained."""
+    if not isinstance(valid, tuple | list) or len(valid) != 3:
+        raise ArgumentError(f"valid is a {type(valid).__name__}; expected (rows_a, rows_b, links), links None by order")
+    found = PairData.of(*valid)
+    for side, rows, like in (("a", found.rows_a, data.rows_a), ("b", found.rows_b, data.rows_b)):
+        (width, is_csr), (expected, csr_expected) = side_shape(rows), side_shape(like)
+        if is_csr != csr_expected:
+            kinds = {True: "CSR", False: "dense"}
+            raise ShapeError(
+                f"valid rows of {side} are {kinds[is_csr]}; expected {kinds[csr_expected]} rows, as in training"
+            )
+        if width != expected:
+            raise ShapeError(f"valid rows of {side} have {width} columns; expected {expected}, as in training")
+    return found
 
 
 class _Fit:
