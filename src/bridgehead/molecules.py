@@ -23,6 +23,7 @@ _FEWEST_ATOMS = 5
 
 _INCHIKEY = re.compile(r"[A-Z]{14}-[A-Z]{8}[SN][A-Z]-[A-Z]")
 _BOND_RING_BRACKET = re.compile(r"[-=#$:/\\~\[\]()0-9%]")
+_BOND_OR_BRACKET = re.compile(r"[=#\[\]]|\(.+\)")
 # The tokens of a SMILES. Most words fail here already, and RDKit is not loaded for them.
 _SMILES_TOKENS = re.compile(r"(?:\[[^\[\]]+\]|Br|Cl|[BCNOPSFIbcnops*]|->|<-|[-=#$:/\\~().%0-9+])+")
 _LOG_STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\]\s*")
@@ -135,6 +136,24 @@ def reads_as_smiles(text: str) -> bool:
     except StructureError:
         return False
     return _BOND_RING_BRACKET.search(word) is not None or molecule.GetNumAtoms() >= _FEWEST_ATOMS
+
+
+def why_no_smiles(text: str) -> str | None:
+    """Return why a query that is written as a structure cannot be read as one; None for words and for structures.
+
+    It is written as one when it is made of a SMILES' signs alone, among them an atom and a double or triple bond, a
+    bracket or a branch, or five atoms and any such sign.
+    """
+    word = text.strip()
+    n_letters = sum(map(str.isalpha, word))
+    few = n_letters < _FEWEST_ATOMS and _BOND_OR_BRACKET.search(word) is None
+    if not n_letters or few or _BOND_RING_BRACKET.search(word) is None or _SMILES_TOKENS.fullmatch(word) is None:
+        return None
+    try:
+        parse(word)
+    except StructureError as error:
+        return str(error)
+    return None
 
 
 def identify(smiles: str) -> Identity:

@@ -106,6 +106,11 @@ def test_rows_that_are_not_there_are_refused(store):
         store.words("x", "a", 0)
 
 
+def test_asked_for_more_hits_than_sqlite_can_count_to_it_gives_all_or_none(store):
+    assert len(store.words("reduces fever", "a", 10**30)) == 1
+    assert store.words("reduces fever", "a", 10, 10**30) == []
+
+
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}])
 def test_payload_that_json_cannot_hold_is_refused_with_the_id(tmp_path, value):
     side = IndexSide("m", np.eye(1), ["C"], ["m7"], payload=[{"mass": value}])

@@ -71,7 +71,7 @@ def test_a_zero_query_gives_no_hits_and_a_zero_item_scores_zero():
     assert one.scores.tolist() == [1, 0, -1]
 
 
-@pytest.mark.parametrize(("k", "offset"), [(0, 0), (-3, 0), (1, -1)])
+@pytest.mark.parametrize(("k", "offset"), [(0, 0), (-3, 0), (1, -1), (2.0, 0), ("1", 0), (1, 0.5), (None, 0)])
 def test_k_under_one_or_a_negative_offset_is_refused(k, offset):
     vectors, _ = side(np.eye(3))
     with pytest.raises(ArgumentError, match="expected"):

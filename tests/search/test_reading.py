@@ -1,5 +1,7 @@
 """How a query is read."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,30 @@ def test_the_explanation_says_what_it_was_and_how_to_ask_otherwise(index):
     )
     assert "text has an item of this id too" in read_query("4139", index, KINDS).explanation
     assert "no item here has it" in read_query("AAAAAAAAAAAAAA-UHFFFAOYSA-N", index, KINDS).explanation
+
+
+def test_an_inchikey_in_small_letters_is_one(index):
+    reading = read_query(ASPIRIN_KEY.lower(), index, KINDS)
+    assert (reading.kind, reading.value, reading.item.id) == ("inchikey", ASPIRIN_KEY, "4139")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("c1ccccc1C(C)(C)(C)C", r"^read as words; as a structure, 'c1ccccc1C\(C\)\(C\)\(C\)C' is not .*valence"),
+        ("CC(=O)Oc1ccccc1C(=O", r"^read as words; as a structure, .* is not a valid SMILES"),
+        ("C" * 2000 + "=O", r"^read as words; as a structure, .* has 2,001 atoms; at most 1,000 are read$"),
+        ("InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3", "^read as words; an InChI is not read: .* InChIKey or SMILES$"),
+    ],
+)
+def test_words_that_were_meant_as_a_structure_are_told_why_they_are_none(index, query, said):
+    assert re.search(said, read_query(query, index, KINDS).explanation)
+    assert read_query(query, index, {"b": "text"}).explanation == "read as words"
+
+
+@pytest.mark.parametrize("query", ["p53", "CB1", "CB1/CB2", "5-HT1A", "NO2", "(", "()", "=", "no-op", "COX-2", "C1CC"])
+def test_words_that_only_look_a_little_like_a_structure_are_words(index, query):
+    assert read_query(query, index, KINDS).explanation == "read as words"
 
 
 def test_read_as_leaves_the_other_readings_out(index):

@@ -134,7 +134,20 @@ def test_an_inchikey_that_is_not_here_has_no_hits(space):
     assert answer.hits == () and "no item here has it" in answer.explanation
 
 
-@pytest.mark.parametrize(("options", "message"), [({"k": 0}, "k = 0"), ({"offset": -1}, "offset = -1")])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k = 0"),
+        ({"offset": -1}, "offset = -1"),
+        ({"k": "3"}, "k = '3'"),
+        ({"k": 3.0}, "k = 3.0; expected the number of hits, a whole number of at least 1"),
+        ({"k": None}, "k = None"),
+        ({"k": True}, "k = True"),
+        ({"offset": 1.5}, "offset = 1.5"),
+        ({"offset": "1"}, "offset = '1'"),
+        ({"offset": float("nan")}, "offset = nan"),
+    ],
+)
 def test_k_and_offset_out_of_range_are_refused(space, options, message):
     with pytest.raises(ArgumentError, match=message):
         space.search("zzz", **options)

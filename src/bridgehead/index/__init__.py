@@ -9,7 +9,7 @@ from bridgehead.index.open import Index, SideFacts, open_index
 from bridgehead.index.side import IndexSide
 from bridgehead.index.store import Item, WordHit
 from bridgehead.index.tuning import VectorFacts
-from bridgehead.index.vectors import Ranked
+from bridgehead.index.vectors import Ranked, check_page
 
 __all__ = [
     "Index",
@@ -21,5 +21,6 @@ __all__ = [
     "VectorFacts",
     "WordHit",
     "build_index",
+    "check_page",
     "open_index",
 ]

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from bridgehead.errors import ArgumentError, DataError, RunStateError
 from bridgehead.index.side import IndexSide
+from bridgehead.index.vectors import check_page
 from bridgehead.index.words import indexed_words, match_expression
 from bridgehead.texts import normalise
 
@@ -212,10 +213,11 @@ class ItemStore:
 
         Best BM25 first, ties by row. A query without a word finds nothing. Raises `ArgumentError` (k < 1, offset < 0).
         """
-        if k < 1 or offset < 0:
-            raise ArgumentError(f"k = {k}, offset = {offset}; expected k of at least 1 and an offset of at least 0")
-        first = self._offsets[side]
-        within = (first, first + self._sizes[side] - 1)
+        check_page(k, offset)
+        first, size = self._offsets[side], self._sizes[side]
+        within = (first, first + size - 1)
+        # More than there are would be beyond what SQLite counts to.
+        k, offset = int(min(k, size)), int(min(offset, size))
         statement = (
             "SELECT rowid, bm25(words) AS cost FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? "
             "ORDER BY cost, rowid LIMIT ? OFFSET ?"

@@ -60,10 +60,7 @@ class SideVectors:
         a zero query has no direction and gets none. Pages of one query never overlap. Raises `ArgumentError` (k < 1,
         offset < 0), `ShapeError` and `NonFiniteRowsError`.
         """
-        if k < 1:
-            raise ArgumentError(f"k = {k}; expected the number of hits, at least 1")
-        if offset < 0:
-            raise ArgumentError(f"offset = {offset}; expected the number of hits to skip, 0 or more")
+        check_page(k, offset)
         queries = unit_rows(check_rows(queries, "query rows"), dtype=np.float64)
         if queries.shape[1] != self.rows.shape[1]:
             raise ShapeError(f"query rows have {queries.shape[1]} columns; the index has {self.rows.shape[1]}")
@@ -117,6 +114,18 @@ class SideVectors:
                 return found, complete
             width *= _GROWTH
             nprobe = nprobe * _GROWTH if nprobe is not None else None
+
+
+def check_page(k: Any, offset: Any) -> None:
+    """Raise `ArgumentError` unless `k` is a whole number of at least 1 and `offset` one of at least 0."""
+    if not _is_whole(k) or k < 1:
+        raise ArgumentError(f"k = {k!r}; expected the number of hits, a whole number of at least 1")
+    if not _is_whole(offset) or offset < 0:
+        raise ArgumentError(f"offset = {offset!r}; expected the number of hits to skip, a whole number of at least 0")
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def faiss_library() -> Any:

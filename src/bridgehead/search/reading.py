@@ -109,9 +109,9 @@ def _as_name(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | No
 
 
 def _as_inchikey(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | None:
-    if not molecules.is_inchikey(value):
-        return None
     key = value.upper()
+    if not molecules.is_inchikey(key):
+        return None
     found = index.by_key(key)
     if not found:
         side = _side_of("molecule", kinds)
@@ -138,7 +138,13 @@ def _as_given_smiles(value: str, kinds: Mapping[str, str]) -> Reading:
 
 def _as_text(value: str, kinds: Mapping[str, str], of: str | None) -> Reading:
     side = _side_of("text", kinds, avoid=of)
-    return Reading("text", value, side, None, "read as words")
+    said = "read as words"
+    if _side_of("molecule", kinds) is not None:
+        if value.startswith("InChI="):
+            said += "; an InChI is not read: search with its InChIKey or SMILES"
+        elif why := molecules.why_no_smiles(value):
+            said += f"; as a structure, {why}"
+    return Reading("text", value, side, None, said)
 
 
 def _side_of(kind: str, kinds: Mapping[str, str], avoid: str | None = None) -> str | None:

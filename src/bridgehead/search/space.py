@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bridgehead.errors import ArgumentError, StructureError
-from bridgehead.index import Index, Item
+from bridgehead.index import Index, Item, check_page
 from bridgehead.search.reading import Reading, read_query
 from bridgehead.vectors import FloatArray
 
@@ -116,10 +116,7 @@ class Space:
 
         Raises `ArgumentError` (query empty or too long, `of`, `read_as`, k < 1, offset < 0) and `StructureError`.
         """
-        if k < 1:
-            raise ArgumentError(f"k = {k}; expected the number of hits, at least 1")
-        if offset < 0:
-            raise ArgumentError(f"offset = {offset}; expected the number of hits to skip, 0 or more")
+        check_page(k, offset)
         wanted = self._side(of) if of is not None else None
         reading = read_query(query, self.index, self.kinds, read_as, wanted)
         target = wanted or self._other(reading.side)
