@@ -104,18 +104,18 @@ def test_a_changed_setting_runs_again_only_what_it_shapes(copied, table, section
         assert "another title" in (changed.folder / "report.html").read_text()
 
 
-def test_a_changed_name_in_the_file_reaches_the_index_without_training(tmp_path):
+def test_a_changed_name_in_the_file_reaches_the_index_without_training(copied, tmp_path):
     path = write_table(tmp_path / "pairs.csv", records())
-    run = runs.run(config(path), tmp_path / "run")
+    run = runs.run(config(path), copied.folder)
     before = stamps(run.folder)
     write_table(path, [[*row[:3], f"new {row[3]}"] for row in records()])
     runs.run(run)
     assert redone(run, before) == ["check", "index"]
-    found = subprocess_free_search(run, "new Aspirin")
+    found = first_hit(run, "new Aspirin")
     assert found.id == "aspirin"
 
 
-def subprocess_free_search(run, query):
+def first_hit(run, query):
     from bridgehead.search import open_space
 
     with open_space(run.folder) as space:
@@ -171,7 +171,7 @@ def test_a_file_that_is_gone_or_cut_in_half_is_made_again(copied, name, cut):
     if name not in ("index/index.json", "report.html"):
         assert after[name] == before[name]
     assert settled(copied.folder) == {key: body for key, body in before.items() if key in settled(copied.folder)}
-    assert subprocess_free_search(copied, "Aspirin").id == "aspirin"
+    assert first_hit(copied, "Aspirin").id == "aspirin"
 
 
 @pytest.mark.parametrize("kind", ["a.faiss", "a.rows.npy", "items.sqlite", "canary.npz"])
@@ -180,7 +180,7 @@ def test_an_index_that_lacks_a_part_is_built_again(copied, kind):
     for path in list(copied.path("index").rglob(kind)):
         path.write_bytes(path.read_bytes()[:10])
     runs.run(copied)
-    assert subprocess_free_search(copied, "Aspirin").id == "aspirin"
+    assert first_hit(copied, "Aspirin").id == "aspirin"
 
 
 def test_heads_of_another_training_are_not_taken_for_its_own(copied, table, tmp_path):
@@ -273,7 +273,7 @@ def test_of_two_processes_the_second_is_refused_and_the_first_ends_well(finished
 
 def test_the_whole_flow_needs_no_network(no_network, table, tmp_path):
     run = runs.run(config(table, examples=[{"query": "an amine", "expect": "X1"}]), tmp_path / "run")
-    assert subprocess_free_search(run, "N-CC.. an amine").rank == 1
+    assert first_hit(run, "N-CC.. an amine").rank == 1
 
 
 def test_a_pool_that_is_not_there_is_said_before_the_training(table, tmp_path):

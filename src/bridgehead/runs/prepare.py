@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead import molecules
-from bridgehead.errors import ColumnError, ConfigError, StructureError
+from bridgehead.errors import ColumnError, ConfigError, LinksError, StructureError
 from bridgehead.files import hash_array, hash_texts
 from bridgehead.links import Links
 from bridgehead.pairs import PairTable, Split, read_pairs, split_table, text_quality
@@ -62,7 +62,9 @@ class Prepared:
 
 
 def prepare(run: RunFolder, progress: Progress) -> Prepared:
-    """Read, identify and split as the config says. Raises as `read_pairs` and `split_pairs`, and `ConfigError`."""
+    """Read, identify and split as the config says. Raises as `read_pairs` and `split_pairs`, `ConfigError`, and
+    `LinksError` where no record joins two items.
+    """
     config = run.config
     table = read_table(config.pairs)
     for pool in config.index.extra_a:
@@ -73,6 +75,7 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     for side, kind in (("a", config.pairs.kind_a), ("b", config.pairs.kind_b)):
         if kind == "molecule":
             table, identities[side] = _identified(table, side, run, progress)
+    _check_links(table)
     keys = {side: [_keys_of(one, config.split.identity) for one in found] for side, found in identities.items()}
     split = split_table(
         table,
@@ -95,6 +98,16 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     )
     train = _numbered(pairs[(split.part_link == 0) & ~dropped])
     return Prepared(table, identities, split, dropped, train, key)
+
+
+def _check_links(table: PairTable) -> None:
+    if not len(table.links):
+        left_out = [*table.unpaired, *table.skipped]
+        first = f" (the first: record {left_out[0].row}: {left_out[0].reason})" if left_out else ""
+        raise LinksError(
+            f"none of the {table.n_records:,} records joins a {table.a.name} to a {table.b.name}{first}; expected "
+            "records with both sides: check the columns and kinds of the config"
+        )
 
 
 def _joined_by(table: PairTable, config: RunConfig) -> list[str]:
