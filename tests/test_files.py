@@ -67,6 +67,18 @@ def test_a_new_file_has_the_rights_of_any_new_file(tmp_path):
     assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "folder"])
+def test_what_is_no_plain_file_is_never_replaced_by_one(tmp_path, make):
+    make(tmp_path / "x")
+    kind = stat.S_IFMT((tmp_path / "x").stat().st_mode)
+    with pytest.raises(ArgumentError, match="x is there and no plain file; name another"):
+        files.write_text(tmp_path / "x", "new")
+    (tmp_path / "link").symlink_to(tmp_path / "x")
+    with pytest.raises(ArgumentError, match="no plain file"):
+        files.write_text(tmp_path / "link", "new")
+    assert stat.S_IFMT((tmp_path / "x").stat().st_mode) == kind and names(tmp_path) == ["link", "x"]
+
+
 def test_a_library_that_writes_by_name_is_atomic_too(tmp_path):
     target = tmp_path / "x.npy"
 

@@ -23,9 +23,12 @@ from bridgehead.errors import ArgumentError, FormatVersionError, InputFileNotFou
 def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """Open a file beside `path` for writing and put it in the place of `path` when the block ends without error.
 
-    `mode` is "wb" or "w" (UTF-8). The content and the folder entry are synced before the return.
+    `mode` is "wb" or "w" (UTF-8). The content and the folder entry are synced before the return. Raises
+    `ArgumentError` when `path` is a folder or a device: a rename would put a file in the place of `/dev/null`.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise ArgumentError(f"{target} is there and no plain file; name another file to write to")
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:

@@ -182,6 +182,27 @@ def test_search_in_a_folder_that_is_not_there_is_an_error_of_the_input(tmp_path)
     assert done.exit_code == 1 and "there is no run folder" in done.stderr
 
 
+def test_errors_speak_of_the_options_of_the_command(stage, tmp_path, monkeypatch):
+    (tmp_path / "pairs.csv").write_bytes("a,b\ncaf\xe9,x\n".encode("latin-1"))
+    monkeypatch.chdir(tmp_path)
+    assert "--encoding latin-1" in call("init", "pairs.csv").stderr
+
+    def check(run, progress=None):
+        raise ColumnError("mend the quotes, or pass quote='off'")
+
+    stage("check", check)
+    assert call("check", "x").stderr == 'error: mend the quotes, or add pairs.quote = "off"\n'
+    shown = json.loads(call("check", "x", "--json").stdout)["error"]["message"]
+    assert shown == 'mend the quotes, or add pairs.quote = "off"'
+
+
+def test_what_is_said_of_a_query_is_one_line(space, tmp_path):
+    space.answer_ = Answer((), Reading("name", "x", "a", None, "read as the name one\ntwo"), "molecule", "a\nnote")
+    assert call("search", str(tmp_path), "x").stdout.splitlines()[:2] == [
+        "# read as the name one two; searching molecule", "# a note",
+    ]  # fmt: skip
+
+
 def test_names_of_files_need_not_be_utf8(space):
     folder = os.fsdecode(b"runs/\xff")
     assert call("search", folder, "x", "--json").exit_code == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import typer
 
-from bridgehead.cli.plain import cell, printable, to_json
+from bridgehead.cli.plain import cell, printable, spoken, to_json
 from bridgehead.cli.session import session
 from bridgehead.errors import ArgumentError
 
@@ -91,6 +91,22 @@ def test_a_terminal_in_another_encoding_gets_a_question_mark():
         assert (process.returncode, err) == (0, "") and shown in out
 
 
+@pytest.mark.parametrize("streams", ["sys.stdout = None", "sys.stderr = None", "sys.stdout = sys.stderr = None"])
+def test_streams_that_were_closed_before_the_start_are_no_fault(streams):
+    script = FAKE_STAGE.format(body="progress('check', 'begins', None, None); return {'lines': ['x']}", options=[])
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{streams}\n{script}"], capture_output=True, text=True)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("options", [["--version"], ["--help"], ["check", "nowhere.toml", "--json"]])
+def test_a_full_disk_under_standard_output_is_a_line(options):
+    script = f"import sys\nfrom bridgehead.cli import main\nsys.argv = ['bridgehead', *{options}]\nmain()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: [Errno 28] No space left on device\n"
+
+
 def test_json_holds_what_the_library_returns():
     @dataclass
     class Found:
@@ -109,9 +125,19 @@ def test_json_holds_what_the_library_returns():
     assert json.loads(to_json({"ok": True, "none": None, 1: "π"})) == {"ok": True, "none": None, "1": "π"}
 
 
+def test_arguments_of_the_library_are_said_as_what_a_command_takes():
+    said = "leave read_as out for the usual order, or pass read_as='text'"
+    assert spoken(said, {"read_as": "--as {}"}) == "leave --as out for the usual order, or add --as text"
+    said = "pass the encoding it was written in, for example encoding='latin-1' or encoding='cp1252'"
+    assert spoken(said, {"encoding": "--encoding {}"}).endswith("for example --encoding latin-1 or --encoding cp1252")
+    assert spoken("or pass quote='off' when", {"quote": 'pairs.quote = "{}"'}) == 'or add pairs.quote = "off" when'
+    assert spoken("a file 'quote=x'", {"quote": "--quote {}"}) == "a file 'quote=x'"
+
+
 def test_text_of_a_data_file_cannot_steer_the_terminal():
     assert printable("a\x1b]0;title\x07b\tc\n") == "a\ufffd]0;title\ufffdb\tc\n"
     assert cell("one\ttwo\r\n three\x1b[2J") == "one two three\ufffd[2J"
+    assert printable("a \u202e b \u2067 c") == "a \ufffd b \ufffd c"
     assert cell(["x", None, "y"]) == "x; ; y" and cell(None) == "" and cell(True) == "True"
 
 

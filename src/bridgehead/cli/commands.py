@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bridgehead import __version__
-from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, Session, session
+from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
 from bridgehead.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def init(
 
     The command run takes the config as it is; read it before you do.
     """
-    with session(as_json, debug) as current:
+    with session(as_json, debug, {"quote": "--quote {}", "encoding": "--encoding {}"}) as current:
         if out.exists() and not force:
             raise ArgumentError(f"{out} exists already; name another file with --out, or replace it with --force")
         from bridgehead import files, runs
@@ -228,7 +228,9 @@ def search(
     Says how QUERY was read, then shows the hits: a table on a terminal, tab-separated values elsewhere
     (there the lines before them begin with #). Put -- before a QUERY that begins with a dash.
     """
-    with session(as_json, debug) as current:
+    from bridgehead.cli.hits import OPTIONS
+
+    with session(as_json, debug, OPTIONS) as current:
         from bridgehead import open_space
 
         folder = _run_folder(source)
@@ -287,6 +289,9 @@ def _lines_of(record: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Run the command line and exit; the entry point `bridgehead`."""
+    # Python has no stream where the caller closed it before the start.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A terminal in another encoding shows a question mark for what it lacks, instead of ending the command.
         if hasattr(stream, "reconfigure"):
@@ -297,3 +302,7 @@ def main() -> None:
         # Before a command began, or after it ended.
         print(INTERRUPTION, file=sys.stderr)
         os._exit(INTERRUPTED)
+    except OSError as error:
+        # Standard output cannot be written to; leaving in the usual way would try once more.
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        os._exit(USER_INPUT)

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from bridgehead.cli.plain import cell
+from bridgehead.cli.plain import cell, spoken
 
 HEADERS = {"molecule": "SMILES"}
+OPTIONS = {"read_as": "--as {}"}
 NARROWEST = 40
 _NAME_WIDTH = 28
 _FIXED = ("rank", "score", "id", "name")
@@ -22,9 +23,9 @@ _NAME_COLUMNS = ("name", "names", "synonyms", "synonym")
 def reading_lines(answer: Any) -> list[str]:
     """Return how the query was read, what was searched, and the note where there is one."""
     # The library speaks of its argument; here it is an option.
-    said = answer.reading.explanation.replace("pass read_as='text'", "add --as text")
+    said = spoken(answer.reading.explanation, OPTIONS)
     lines = [f"{said}; searching {answer.of}"]
-    return lines + [answer.note] if answer.note else lines
+    return [cell(line) for line in (lines + [answer.note] if answer.note else lines)]
 
 
 def partner_columns(folder: Path) -> dict[str, str]:

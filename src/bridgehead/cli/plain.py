@@ -11,16 +11,33 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _SPACES = re.compile(r"\s+")
 
 
 def printable(text: str) -> str:
     """Return `text` with control characters other than tab and newline replaced by the replacement character.
 
-    A cell of a data file may hold the sequences that clear a screen or rename a window.
+    A cell of a data file may hold the sequences that clear a screen or rename a window, or turn the direction of what
+    follows.
     """
     return _CONTROLS.sub("\ufffd", text)
+
+
+def spoken(message: str, options: Mapping[str, str]) -> str:
+    """Return a message of the library with its arguments as a command or config has them.
+
+    `options` is argument -> form, with {} for the value: `{"read_as": "--as {}"}`.
+    """
+    for argument, form in options.items():
+        message = message.replace(f"leave {argument} out", f"leave {form.format('').strip()} out")
+        for verb, said in (("pass ", "add "), ("", "")):
+            message = re.sub(
+                rf"(?<!['\w]){verb}{argument}='([^']*)'",
+                lambda found, start=said, form=form: start + form.format(found[1]),  # type: ignore[misc]
+                message,
+            )
+    return message
 
 
 def cell(value: Any) -> str:

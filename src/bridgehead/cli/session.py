@@ -8,25 +8,27 @@ This module is not about what the results are.
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
 
-from bridgehead.cli.plain import printable, to_json
+from bridgehead.cli.plain import printable, spoken, to_json
 from bridgehead.cli.progress import StageProgress
 from bridgehead.errors import BridgeheadError
 
 USER_INPUT, FAULT, INTERRUPTED, NO_READER = 1, 70, 130, 141
+IN_CONFIG = {"quote": 'pairs.quote = "{}"', "encoding": 'pairs.encoding = "{}"'}
 INTERRUPTION = "interrupted; the same command goes on where this one stopped"
 
 
 class Session:
     """What a command works with: `progress` for the stages, and `show` for the result."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, options: Mapping[str, str]) -> None:
         self.as_json = as_json
+        self.options = options
         self.progress = StageProgress()
 
     def show(self, content: Any, lines: Iterable[str]) -> None:
@@ -36,7 +38,7 @@ class Session:
 
     def fail(self, error: BaseException) -> None:
         """Print an error: as a JSON document on standard output with --json, else as a line on standard error."""
-        message = str(error) or type(error).__name__
+        message = spoken(str(error), self.options) or type(error).__name__
         if self.as_json:
             self._write([self._json({"error": {"type": type(error).__name__, "message": message}})])
         else:
@@ -52,12 +54,13 @@ class Session:
 
 
 @contextmanager
-def session(as_json: bool, debug: bool = False) -> Iterator[Session]:
+def session(as_json: bool, debug: bool = False, options: Mapping[str, str] = IN_CONFIG) -> Iterator[Session]:
     """Give a command its `Session`, and turn whatever ends it into a message and an exit status.
 
-    `debug` prints the traceback of a user's mistake too; a fault of ours always has one.
+    `debug` prints the traceback of a user's mistake too; a fault of ours always has one. `options` are how the
+    command takes the arguments that messages of the library speak of (`plain.spoken`).
     """
-    current = Session(as_json)
+    current = Session(as_json, options)
     try:
         yield current
         current.progress.close()
