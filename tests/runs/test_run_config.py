@@ -30,6 +30,9 @@ def changed(**sections):
         ({"index": {"recall_floor": 2}}, r"index\.recall_floor"),
         ({"pairs": {"kind_a": "text"}, "index": {"extra_a": "chemicals"}}, r"kind_a = 'text'; further items"),
         ({"examples": [{"query": "x", "of": "protein"}]}, r"examples\.0\.of = 'protein'; .* molecule, text"),
+        ({"examples": [{"query": " "}]}, r"examples\.0\.query is empty"),
+        ({"evaluate": {"ks": []}}, r"evaluate\.ks: .*each at least 1"),
+        ({"evaluate": {"ks": [1, 0]}}, r"evaluate\.ks: .*each at least 1"),
         ({"schema": 2}, r"schema: Input should be 1 \(got 2\)"),
         ({"evaluation": {}}, r"evaluation: Extra inputs"),
     ],
@@ -98,6 +101,26 @@ def test_relative_paths_are_taken_from_the_folder_of_the_file(tmp_path, monkeypa
     assert made.encode.a == f"rows:{tmp_path}/a.npz + molecule:fingerprints"
     assert made.encode.b == f"text:hf={tmp_path}/model" and made.encode.cache == f"{tmp_path}/rows"
     assert made.index.extra_a == ("chemicals", f"{tmp_path}/pool.csv")
+
+
+def test_the_home_folder_may_be_written_with_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/somebody")
+    made = read_config(write(tmp_path, changed(pairs={"path": "~/pairs.csv"}, folder="~/runs/x")))
+    assert (made.pairs.path, made.folder) == ("/home/somebody/pairs.csv", "/home/somebody/runs/x")
+    assert read_config(write(tmp_path, changed(folder="starter"))).folder == f"{tmp_path}/starter"
+
+
+def test_online_reaches_encoders_of_the_hub_alone_or_as_a_part(monkeypatch):
+    from bridgehead.runs import encoded
+
+    asked = []
+    monkeypatch.setattr(encoded, "make_encoder", lambda spec, **settings: asked.append((spec, settings)))
+    encode = {"a": "molecule:fingerprints", "b": "text:ngram + text:hf=org/model", "settings_a": {"radius": 3}}
+    encoded.make_encoders(config("pairs.csv", encode=encode, online=True))
+    encoded.make_encoders(config("pairs.csv", encode={**encode, "b": "text:hf=org/model"}, online=True))
+    assert asked[0][1] == asked[2][1] and "online" not in asked[0][1]
+    assert asked[1] == ("text:ngram + text:hf=org/model", {"parts": [{}, {"online": True}]})
+    assert asked[3] == ("text:hf=org/model", {"online": True})
 
 
 def test_a_hub_name_and_the_packaged_table_are_no_paths(tmp_path):

@@ -288,6 +288,20 @@ def test_without_a_valid_and_a_test_part_it_trains_but_does_not_measure(tmp_path
         assert len(space.answer("anything with a hydroxyl", k=50).hits) == 3
 
 
+def test_without_a_valid_part_the_last_epoch_is_kept(tmp_path):
+    path = write_table(tmp_path / "p.csv", records()[:30])
+    run = RunFolder.of(config(path, split={"fractions": [0.8, 0, 0.2], "test": []}), tmp_path / "run")
+    assert runs.run(run).record("train")["best_epoch"] == 4 and "valid_mrr" not in run.record("train")["history"][0]
+    assert run.path("report.html").is_file()
+
+
+def test_where_all_training_texts_are_weak_it_is_said_before_any_encoding(tmp_path):
+    rows = [[str(n), "C" * (n + 1) + "O", f"metal {n}", ""] for n in range(20)]
+    path = write_table(tmp_path / "p.csv", rows)
+    with pytest.raises(LinksError, match=r"the train part has no links; .* that are not left out"):
+        runs.run(config(path, pairs={"quality": "drop"}, split={"test": []}), tmp_path / "run")
+
+
 def test_one_pair_cannot_train_and_says_why(tmp_path):
     path = write_table(tmp_path / "p.csv", records()[:1])
     encode = {"settings_a": {"min_count": 1, "processes": 1}}

@@ -84,6 +84,13 @@ class EvaluateConfig(_Section):
     shuffled: int = Field(1, ge=0, le=100, description="Controls trained on shuffled links at the same budget.")
     seed: int = Field(0, ge=0, description="Seed of the bootstrap and the first shuffled control.")
 
+    @field_validator("ks")
+    @classmethod
+    def _some_ks(cls, ks: tuple[int, ...]) -> tuple[int, ...]:
+        if not ks or min(ks) < 1:
+            raise ValueError("expected one or more numbers of hits, each at least 1")
+        return ks
+
 
 class IndexConfig(_Section):
     """What can be searched."""
@@ -137,6 +144,8 @@ class RunConfig(_Section):
                 "are merged by structure: expected kind_a = 'molecule', or no extra_a"
             )
         for number, example in enumerate(self.examples):
+            if not example.query.strip():
+                raise ValueError(f"examples.{number}.query is empty; expected words, a name, an id or a structure")
             if example.of is not None and example.of not in self.pairs.shown:
                 raise ValueError(
                     f"examples.{number}.of = {example.of!r}; expected one of the sides {', '.join(self.pairs.shown)}"
@@ -185,18 +194,21 @@ def read_config(path: str | Path) -> RunConfig:
 def absolute(config: RunConfig, base: Path) -> RunConfig:
     """Return the config with all its relative paths taken from the folder `base`."""
 
+    def anchored(path: str) -> str:
+        return str(base / Path(path).expanduser())
+
     def place(path: str) -> str:
-        return path if path in (STARTER, CHEMICALS) else str(base / path)
+        return path if path in (STARTER, CHEMICALS) else anchored(path)
 
     def spec(encoder: str) -> str:
         parts = [part.strip() for part in encoder.split(" + ")]
-        return " + ".join(f"rows:{base / p[5:]}" if p.startswith("rows:") else _hub_folder(p, base) for p in parts)
+        return " + ".join(f"rows:{anchored(p[5:])}" if p.startswith("rows:") else _hub_folder(p, base) for p in parts)
 
     path = config.pairs.path
     encode = config.encode
     return config.model_copy(
         update={
-            "folder": None if config.folder is None else str(base / config.folder),
+            "folder": None if config.folder is None else anchored(config.folder),
             "pairs": config.pairs.model_copy(
                 update={"path": place(path) if isinstance(path, str) else tuple(map(place, path))}
             ),
@@ -204,7 +216,7 @@ def absolute(config: RunConfig, base: Path) -> RunConfig:
                 update={
                     "a": spec(encode.a),
                     "b": spec(encode.b),
-                    "cache": None if encode.cache is None else str(base / encode.cache),
+                    "cache": None if encode.cache is None else anchored(encode.cache),
                 }
             ),
             "index": config.index.model_copy(update={"extra_a": tuple(map(place, config.index.extra_a))}),

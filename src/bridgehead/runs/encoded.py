@@ -88,7 +88,16 @@ def make_encoders(config: RunConfig) -> dict[str, Encoder]:
 
 
 def _online(spec: str, settings: dict[str, Any], online: bool) -> dict[str, Any]:
-    return {**settings, "online": True} if online and spec.startswith("text:hf=") else settings
+    """Return the settings with `online` for each encoder from the hub, parts of `x + y` included."""
+    if not online:
+        return settings
+    specs = spec.split(" + ")
+    if len(specs) == 1:
+        return {**settings, "online": True} if spec.startswith("text:hf=") else settings
+    given = settings.get("parts") or [{} for _ in specs]
+    if len(given) != len(specs):
+        return settings
+    return {**settings, "parts": [_online(part.strip(), own, True) for part, own in zip(specs, given, strict=True)]}
 
 
 def encode_table(

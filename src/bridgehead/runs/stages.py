@@ -112,6 +112,7 @@ def encode(work: Work) -> dict[str, Any]:
         work, [found[s]["fingerprint"] for s in ("a", "b")]
     ):
         return found
+    _check_part(work.prepared.train[2], "train")
     encoders = fit_encoders(work.run, work.prepared, work.prepared.train, work.progress)
     save_encoders(work.run, encoders)
     work.encoders = encoders
@@ -290,5 +291,6 @@ def _epochs(progress: Progress, stage: str, prefix: str = "") -> Any:
 def _check_part(links: Links, name: str) -> None:
     if not len(links):
         raise LinksError(
-            f"the {name} part has no links; give it a share in split.fractions, or more pairs (see: bridgehead check)"
+            f"the {name} part has no links; give it a share in split.fractions, or more pairs that are not left out "
+            "(see: bridgehead check)"
         )
