@@ -47,6 +47,30 @@ def test_one_column_is_not_enough(tmp_path: Path) -> None:
         guess_columns(write(tmp_path / "x.csv", "s,t", ["CCO,", "CCC,"]))
 
 
+def test_a_column_that_is_called_smiles_may_hold_the_smallest_molecules(tmp_path: Path) -> None:
+    rows = ["00123,C,a gas", "NA,CC,another gas", "1e5,CCO,a solvent"]
+    guess = guess_columns(write(tmp_path / "x.csv", "id,Canonical_SMILES,description", rows))
+    assert (guess.a, guess.b, guess.id) == ("Canonical_SMILES", "description", "id")
+    assert guess.kinds == ("molecule", "text")
+
+
+def test_an_id_is_no_side_where_two_columns_are_left_without_it(tmp_path: Path) -> None:
+    rows = [f"{i:07d}-longer-than-the-words,w{i},some text number {i}" for i in range(4)]
+    guess = guess_columns(write(tmp_path / "x.csv", "key,word,text", rows))
+    assert (guess.a, guess.b, guess.id) == ("word", "text", "key")
+    assert guess_columns(write(tmp_path / "x.csv", "key,text", ["a,x y", "b,z w"])).a == "key"
+
+
+def test_columns_of_one_name_are_refused_here_as_they_are_in_reading(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="column 'a' occurs twice"):
+        guess_columns(write(tmp_path / "x.csv", "a,a,n", ["some words,other words,1"]))
+
+
+def test_another_separator_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="expected two, one for each side; the header holds ';': "):
+        guess_columns(write(tmp_path / "x.csv", "smiles;text", ["CCO;a solvent"]))
+
+
 @pytest.mark.parametrize(
     "file, expected",
     [

@@ -114,6 +114,19 @@ def test_a_missing_column_lists_those_there_are_and_the_nearest(tmp_path: Path) 
         read_pairs(path, "SMILES", "descripton", group=["donor"])
 
 
+@pytest.mark.parametrize("separator", [";", "|", "\t"])
+def test_another_separator_is_said_beside_the_missing_column(tmp_path: Path, separator: str) -> None:
+    (tmp_path / "x.csv").write_text(f"a{separator}b\n1{separator}2\n")
+    with pytest.raises(ColumnError, match=r"the header holds .*: fields of csv are separated by commas"):
+        read_pairs(tmp_path / "x.csv", "a", "b")
+
+
+def test_lines_of_json_that_are_none_are_not_blamed_on_a_separator(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text("[1]\n[2]\n")
+    with pytest.raises(DataError, match=r"none of the 2 records could be read .*; expected a JSON object on each line"):
+        read_pairs(tmp_path / "x.jsonl", "a", "b")
+
+
 def test_a_named_column_that_occurs_twice_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the column 'b' occurs twice"):
         read(tmp_path, "a,b,b\nx,p,q\n")

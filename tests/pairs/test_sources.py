@@ -22,6 +22,14 @@ def test_a_file_whose_name_looks_like_a_pattern_is_itself(tmp_path: Path) -> Non
     assert find_files(tmp_path / "pairs[1].csv") == [tmp_path / "pairs[1].csv"]
 
 
+def test_a_folder_whose_name_looks_like_a_pattern_is_itself(tmp_path: Path) -> None:
+    for folder in ("batch [2] a*", "batch 2 a"):
+        (tmp_path / folder / "deep").mkdir(parents=True)
+        (tmp_path / folder / "deep" / "x.csv").write_text("x")
+    assert find_files(str(tmp_path / "batch [2] a*" / "*" / "*.csv")) == [tmp_path / "batch [2] a*" / "deep" / "x.csv"]
+    assert len(find_files(str(tmp_path / "batch*" / "**" / "*.csv"))) == 2
+
+
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputFileNotFoundError, match="does not exist"):
         find_files(tmp_path / "absent.csv")
@@ -71,6 +79,34 @@ def test_latin_1_read_as_utf_8_names_byte_line_record_and_option() -> None:
 def test_a_bad_byte_in_the_header_is_placed_there() -> None:
     with pytest.raises(DecodeError, match=r"offset 0, line 1 \(in the header\)"):
         to_utf8(b"\xe9,b\n", "utf-8", Path("x.csv"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["smiles,text\nCCO,a solvent\n", "smiles,text\nCCO,café β\n"])
+def test_utf_16_without_a_mark_is_recognised_and_not_read_as_letters_and_nul(encoding: str, text: str) -> None:
+    with pytest.raises(DecodeError, match=f"encoding='{encoding}'"):
+        to_utf8(text.encode(encoding), "utf-8", Path("x.csv"))
+    assert to_utf8(text.encode(encoding), encoding, Path("x.csv")).decode() == text
+
+
+def test_a_few_nul_bytes_are_content() -> None:
+    assert to_utf8(b"a,b\nx\0\0y,z\n", "utf-8", Path("x.csv")) == b"a,b\nx\0\0y,z\n"
+
+
+@pytest.mark.parametrize(
+    "start, what",
+    [
+        (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+        (b"PK\x03\x04\x14\0", "an Excel workbook or another zip archive"),
+        (b"\x1f\x8b\x08\0", "gzip"),
+        (b"%PDF-1.7\n", "a PDF"),
+        (b"PAR1\x15\0 .. PAR1", "parquet"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_what_is_no_text_is_named_whatever_the_encoding(start: bytes, what: str, encoding: str) -> None:
+    with pytest.raises(DataError, match=f"x.csv holds {what}, not text"):
+        to_utf8(start, encoding, Path("x.csv"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig"])

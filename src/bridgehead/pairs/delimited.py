@@ -267,6 +267,17 @@ def _column_names(header: list[str], name: str) -> tuple[list[str], list[str]]:
     return names, notes
 
 
+def separator_hint(columns: list[str]) -> str:
+    """Return what to say where a file has one column whose name holds another separator, else ""."""
+    found = next((mark for mark in (";", "\t", "|") if len(columns) == 1 and mark in columns[0]), None)
+    if found is None:
+        return ""
+    return (
+        f"; the header holds {found!r}: fields of csv are separated by commas, those of tsv by tabs; "
+        "write the file again with one of these"
+    )
+
+
 def _ragged_reason(n_fields: int, n_columns: int) -> str:
     return f"{n_fields} fields where the header has {n_columns}"
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from bridgehead.errors import ArgumentError, ColumnError, DataError, DuplicateIdError
 from bridgehead.links import Links
-from bridgehead.pairs.delimited import Quote, QuoteMode, Records, quote_mode, read_delimited
+from bridgehead.pairs.delimited import Quote, QuoteMode, Records, quote_mode, read_delimited, separator_hint
 from bridgehead.pairs.sources import PathsLike, Source, find_files, format_of, read_bytes, to_utf8
 from bridgehead.pairs.structured import read_jsonl, read_parquet
 from bridgehead.pairs.table import RESERVED, PairTable, Side, Skipped
@@ -56,7 +56,7 @@ def read_pairs(
         raise ArgumentError(f"a and b are both {a!r}; expected the columns of two sides")
     records, sources = read_records(path, quote, encoding)
     needed = [a, b, *(name for name in (id, entity) if name is not None), *groups]
-    _check_columns(records, needed, ", ".join(source.path for source in sources))
+    check_columns(records, needed, ", ".join(source.path for source in sources))
     ids = _record_ids(records, id)
     return _assemble(records, ids, a, b, id, entity, groups, _shown_names(names, a, b), sources)
 
@@ -79,9 +79,15 @@ def read_records(path: PathsLike, quote: Quote = "auto", encoding: str = "utf-8"
     if records.frame.height == 0:
         raise DataError(
             f"{_paths(sources)}: none of the {records.n_records:,} records could be read "
-            f"(the first: {records.ragged[0][1]}); check the separator and the header"
+            f"(the first: {records.ragged[0][1]}); {_advice(sources)}"
         )
     return records, tuple(sources)
+
+
+def _advice(sources: list[Source]) -> str:
+    if format_of(Path(sources[0].path)) == "jsonl":
+        return "expected a JSON object on each line"
+    return "check the separator and the header"
 
 
 def _read_file(file: Path, mode: QuoteMode, encoding: str) -> tuple[Records, Source]:
@@ -126,7 +132,8 @@ def _as_lists(frame: pl.DataFrame, lists: set[str]) -> list[pl.Expr]:
     return wrapped
 
 
-def _check_columns(records: Records, needed: Sequence[str], paths: str) -> None:
+def check_columns(records: Records, needed: Sequence[str], paths: str) -> None:
+    """Raise `ColumnError` for a column that is not there, and `DataError` for one whose name occurs twice."""
     columns = records.frame.columns
     for name in needed:
         if name in columns:
@@ -136,6 +143,7 @@ def _check_columns(records: Records, needed: Sequence[str], paths: str) -> None:
         lowered = {column.lower(): column for column in columns}
         near = difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)
         hint = f"; did you mean {' or '.join(repr(lowered[column]) for column in near)}?" if near else ""
+        hint = separator_hint(columns) or hint
         raise ColumnError(f"{paths} has no column {name!r}; its columns are {_listed(columns)}{hint}")
 
 

@@ -116,8 +116,9 @@ def _as_text(column: pl.Series, name: str) -> pl.Series:
             return column.struct.json_encode()
         return column.to_frame().select(_without_nan(pl.col(column.name), kind).cast(pl.String)).to_series()
     except pl.exceptions.PolarsError as error:
+        why = str(error).splitlines()[0]
         raise DataError(
-            f"{name}: column {column.name!r} of type {kind} has no text form ({error}); leave it out or store text"
+            f"{name}: column {column.name!r} of type {kind} has no text form ({why}); leave it out or store text"
         ) from error
 
 
