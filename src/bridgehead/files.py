@@ -18,6 +18,8 @@ import numpy as np
 
 from bridgehead.errors import ArgumentError, FormatVersionError, InputFileNotFoundError, RunBusyError, RunStateError
 
+LOCK_FILE = ".lock"
+
 
 @contextmanager
 def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
@@ -167,7 +169,7 @@ def folder_lock(folder: str | Path) -> Iterator[None]:
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    with open(target / ".lock", "a+", encoding="ascii") as file:
+    with open(target / LOCK_FILE, "a+", encoding="ascii") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

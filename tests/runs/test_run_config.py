@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from small_run import config, settings_of
 
-from bridgehead.errors import ConfigError, InputFileNotFoundError
+from bridgehead.errors import ConfigError, InputFileNotFoundError, RunStateError
 from bridgehead.runs.config import PairsConfig, config_of, read_config
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.toml import to_toml
@@ -31,6 +31,10 @@ def changed(**sections):
         ({"pairs": {"kind_a": "text"}, "index": {"extra_a": "chemicals"}}, r"kind_a = 'text'; further items"),
         ({"examples": [{"query": "x", "of": "protein"}]}, r"examples\.0\.of = 'protein'; .* molecule, text"),
         ({"examples": [{"query": " "}]}, r"examples\.0\.query is empty"),
+        ({"split": {"fractions": [0.5, 0.5, 0.5]}}, r"split\.fractions: .*sum to 1\.5; expected 1"),
+        ({"split": {"fractions": [-1, 1, 1]}}, r"split\.fractions: .*three numbers of 0 or more, train above 0"),
+        ({"split": {"fractions": [0, 0.5, 0.5]}}, r"split\.fractions: .*train above 0"),
+        ({"evaluate": {"n_resamples": 10**9}}, r"evaluate\.n_resamples: .*less than or equal to 1000000"),
         ({"evaluate": {"ks": []}}, r"evaluate\.ks: .*each at least 1"),
         ({"evaluate": {"ks": [1, 0]}}, r"evaluate\.ks: .*each at least 1"),
         ({"schema": 2}, r"schema: Input should be 1 \(got 2\)"),
@@ -140,8 +144,25 @@ def test_a_config_object_with_relative_paths_is_written_with_absolute_ones(tmp_p
     assert tomllib.loads((tmp_path / "out/config.toml").read_text())["pairs"]["path"] == f"{tmp_path}/pairs.csv"
     assert RunFolder.of(tmp_path / "out").config.plain() == {
         **run.config.plain(),
-        "folder": f"{tmp_path}/out/runs/config",
+        "folder": f"{tmp_path}/out",
     }
+
+
+def test_the_config_inside_a_run_folder_is_that_of_the_folder(tmp_path):
+    run = RunFolder.of(config("pairs.csv"), tmp_path / "out")
+    with run.writing():
+        pass
+    assert RunFolder.of(tmp_path / "out" / "config.toml").folder == tmp_path / "out"
+    (tmp_path / "out").rename(tmp_path / "moved")
+    assert RunFolder.of(tmp_path / "moved" / "config.toml").folder == tmp_path / "moved"
+
+
+def test_a_config_of_somebody_else_is_not_replaced(tmp_path):
+    path = write(tmp_path, changed(name="mine"))
+    mine = path.read_bytes()
+    with pytest.raises(RunStateError, match=r"config\.toml, which is not that of a run; name another folder"):
+        RunFolder.of(config("pairs.csv"), tmp_path).writing().__enter__()
+    assert path.read_bytes() == mine and [file.name for file in tmp_path.iterdir()] == ["config.toml"]
 
 
 def test_every_default_survives_being_written_and_read(tmp_path):
@@ -150,7 +171,19 @@ def test_every_default_survives_being_written_and_read(tmp_path):
     assert read_config(path).plain() == {**made.plain(), "folder": f"{tmp_path}/runs/config"}
 
 
-@pytest.mark.parametrize("content", [b"pairs = [", b"\xff\xfe", b"a = 1\na = 2"])
+def test_a_byte_order_mark_before_a_config_is_no_part_of_it(tmp_path):
+    path = write(tmp_path, changed())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_config(path).pairs.a == "smiles"
+
+
+def test_a_file_of_pairs_in_the_place_of_a_config_is_told_how_to_get_one(tmp_path):
+    (tmp_path / "pairs.csv").write_text("smiles,text\nCCO,x\n")
+    with pytest.raises(ConfigError, match=r"make one with: bridgehead init .*pairs\.csv"):
+        read_config(tmp_path / "pairs.csv")
+
+
+@pytest.mark.parametrize("content", [b"pairs = [", b"\xff\xfe", b"a = 1\na = 2", b"a = " + b"[" * 5000])
 def test_what_is_not_toml_is_an_error_that_names_the_file(tmp_path, content):
     (tmp_path / "config.toml").write_bytes(content)
     with pytest.raises(ConfigError, match=r"config\.toml is not TOML in UTF-8"):

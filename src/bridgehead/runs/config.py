@@ -65,6 +65,15 @@ class SplitConfig(_Section):
     )
     test: tuple[str, ...] = Field((), description="SMILES (or items) whose entities are put into test in any case.")
 
+    @field_validator("fractions")
+    @classmethod
+    def _shares(cls, fractions: tuple[float, float, float]) -> tuple[float, float, float]:
+        if min(fractions) < 0 or fractions[0] == 0:
+            raise ValueError("expected three numbers of 0 or more, train above 0")
+        if abs(sum(fractions) - 1) > 1e-6:
+            raise ValueError(f"the three sum to {sum(fractions):g}; expected 1")
+        return fractions
+
 
 class EncodeConfig(_Section):
     """Which encoders, with their settings."""
@@ -80,7 +89,9 @@ class EvaluateConfig(_Section):
     """What is measured."""
 
     ks: tuple[int, ...] = Field((1, 5, 10), description="The k of recall@k.")
-    n_resamples: int = Field(1000, ge=0, description="Bootstrap resamples for the 95 % intervals; 0: none.")
+    n_resamples: int = Field(
+        1000, ge=0, le=1_000_000, description="Bootstrap resamples for the 95 % intervals; 0: none."
+    )
     shuffled: int = Field(1, ge=0, le=100, description="Controls trained on shuffled links at the same budget.")
     seed: int = Field(0, ge=0, description="Seed of the bootstrap and the first shuffled control.")
 
@@ -182,9 +193,11 @@ def read_config(path: str | Path) -> RunConfig:
             f"{source} does not exist; expected a config (make one with: bridgehead init FILE)"
         )
     try:
-        settings = tomllib.loads(source.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{source} is not TOML in UTF-8: {error}") from error
+        # Some editors of Windows put a byte-order mark before the text.
+        settings = tomllib.loads(source.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        hint = "" if source.suffix == ".toml" else f"; expected a config: make one with: bridgehead init {source}"
+        raise ConfigError(f"{source} is not TOML in UTF-8: {error}{hint}") from error
     config = config_of(settings)
     base = source.resolve().parent
     folder = config.folder or f"runs/{source.stem}"

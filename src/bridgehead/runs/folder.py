@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bridgehead.errors import ConfigError, FormatVersionError, InputFileNotFoundError, RunStateError
-from bridgehead.files import folder_lock, hash_json, read_json, write_json, write_text
+from bridgehead.files import LOCK_FILE, folder_lock, hash_json, read_json, write_json, write_text
 from bridgehead.runs.config import RunConfig, absolute, config_of, read_config
 from bridgehead.runs.toml import to_toml
 
@@ -69,12 +69,17 @@ class RunFolder:
     def writing(self) -> Iterator[None]:
         """Hold the writer's lock of the folder and leave the config in it; raises `RunBusyError`.
 
-        A config that is there and says the same stays as it is, comments included.
+        A config that is there and says the same stays as it is, comments included. Raises `RunStateError` where there
+        is another one and nothing else of a run: it is somebody's own.
         """
+        if self.path(CONFIG_FILE).exists() and not self.path(LOCK_FILE).exists() and not self._holds_config():
+            raise RunStateError(
+                f"{self.folder} holds a {CONFIG_FILE}, which is not that of a run; name another folder for this run"
+            )
         with folder_lock(self.folder):
             self._remove_leftovers()
             if not self._holds_config():
-                write_text(self.path(CONFIG_FILE), to_toml({**self.config.plain(), "folder": None}))
+                write_text(self.path(CONFIG_FILE), to_toml({**self.config.plain(), "folder": "."}))
             yield
 
     def _remove_leftovers(self) -> None:
