@@ -114,6 +114,7 @@ def test_stopped_before_a_file_takes_its_place_it_ends_in_the_same_bits(table, w
     runs.run(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["train", "evaluate", "refit"])
 def test_stopped_before_its_record_a_stage_does_its_work_again(table, whole, tmp_path, monkeypatch, stage):
     run = RunFolder.of(config(table, **SETTINGS), tmp_path / "run")
