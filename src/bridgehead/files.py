@@ -9,6 +9,9 @@ import hashlib
 import json
 import os
 import tempfile
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +22,11 @@ import numpy as np
 from bridgehead.errors import ArgumentError, FormatVersionError, InputFileNotFoundError, RunBusyError, RunStateError
 
 LOCK_FILE = ".lock"
+UNREADABLE = (
+    OSError, ValueError, KeyError, EOFError, RuntimeError, SyntaxError, MemoryError, tokenize.TokenError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What numpy raises for a damaged .npy or .npz, depending on which byte is another."""
 
 
 @contextmanager

@@ -1,8 +1,11 @@
 """Specs, the checks that all encoders share, concatenation, and canary items."""
 
+import contextlib
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from scipy import sparse
 from bridgehead.encode import Encoder, load_encoder, make_encoder
 from bridgehead.encode.canary import Canary, canary_rows, check_canary
 from bridgehead.encode.concat import ConcatEncoder
-from bridgehead.errors import DuplicateIdError, EncoderError, MismatchError, ShapeError
+from bridgehead.errors import DuplicateIdError, EncoderError, MismatchError, RunStateError, ShapeError
 
 TEXTS = ["blocks the receptor", "inhibits the enzyme", "opens the channel"]
 
@@ -119,6 +122,47 @@ def test_dense_canary_rows_may_differ_by_rounding_only(tmp_path: Path) -> None:
     check_canary(make_encoder(spec), Canary(canary.items, canary.rows * np.float32(1 + 1e-6)))
     with pytest.raises(MismatchError, match="1 of 2 canary items"):
         check_canary(make_encoder(spec), Canary(canary.items, canary.rows + np.float32([[0, 0.1], [0, 0]])))
+
+
+@pytest.mark.parametrize("kind", ["text:ngram", "molecule:fingerprints"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x80\x04K\x01.", b"\x93NUMPY\x01\x00", None], ids=["empty", "pickle", "cut", "gone"]
+)
+def test_an_array_of_an_encoder_that_is_damaged_is_said(tmp_path: Path, kind: str, damage: bytes | None) -> None:
+    make_encoder(kind).fit(["CCO", "CCN", "CCOC"]).save(tmp_path)
+    (array,) = tmp_path.glob("*.npy")
+    array.unlink() if damage is None else array.write_bytes(damage)
+    with pytest.raises(EncoderError, match="cannot be read .*; fit and save"):
+        load_encoder(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"state": None}, {"state": {}}, {"settings": {"foo": 1}}, {"settings": 3}])
+@pytest.mark.parametrize("kind", ["text:ngram", "molecule:fingerprints", "text:ngram + text:ngram"])
+def test_an_encoder_whose_description_was_edited_is_refused(tmp_path: Path, kind: str, change: dict[str, Any]) -> None:
+    make_encoder(kind).fit(["CCO", "CCN", "CCOC"]).save(tmp_path)
+    content = json.loads((tmp_path / "encoder.json").read_text())
+    (tmp_path / "encoder.json").write_text(json.dumps({**content, **change}))
+    with pytest.raises(EncoderError):
+        load_encoder(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 no more", b"\x80\x04K\x01."])
+def test_canary_rows_that_are_damaged_are_said(tmp_path: Path, ngram: Encoder, damage: bytes) -> None:
+    canary_rows(ngram, TEXTS).save(tmp_path)
+    (tmp_path / "canary.npz").write_bytes(damage)
+    with pytest.raises(RunStateError, match=r"canary\.npz is damaged .*; build the index again"):
+        Canary.load(tmp_path)
+
+
+def test_a_canary_with_one_changed_byte_is_said(tmp_path: Path, ngram: Encoder) -> None:
+    canary_rows(ngram, TEXTS).save(tmp_path)
+    stored = bytearray((tmp_path / "canary.npz").read_bytes())
+    for place in range(0, len(stored), 7):
+        changed = stored.copy()
+        changed[place] ^= 0xFF
+        (tmp_path / "canary.npz").write_bytes(changed)
+        with contextlib.suppress(RunStateError):
+            Canary.load(tmp_path)
 
 
 def test_an_encoder_of_unknown_kind_is_refused(tmp_path: Path) -> None:

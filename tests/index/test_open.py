@@ -115,6 +115,24 @@ def test_a_damaged_manifest_is_refused(folder, damage):
         open_index(folder)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sides": "a"},
+        {"sides": {"a": 3}},
+        {"sides": {"a": {}}},
+        {"sides": None},
+        {"files": []},
+        {"files": {"a.faiss": 1}},
+    ],
+)
+def test_a_manifest_that_was_edited_is_refused(folder, change):
+    manifest = json.loads((folder / "index.json").read_text())
+    (folder / "index.json").write_text(json.dumps({**manifest, **change}))
+    with pytest.raises(RunStateError, match="build the index again"):
+        open_index(folder)
+
+
 def test_a_manifest_that_points_elsewhere_is_refused(folder):
     manifest = json.loads((folder / "index.json").read_text())
     (folder / "index.json").write_text(json.dumps({**manifest, "folder": "../../etc"}))

@@ -97,6 +97,25 @@ def test_query_syntax_is_never_an_error(store, query):
     assert store.words(query, "a", 5) == []
 
 
+def test_pages_that_were_damaged_after_the_file_was_opened_are_said(tmp_path):
+    path = tmp_path / "items.sqlite"
+    write_store(path, {"a": MOLECULES, "b": TEXTS}, "f1")
+    content = bytearray(path.read_bytes())
+    for page in range(4096, len(content), 4096):
+        content[page : page + 64] = b"\xff" * 64
+    opened = ItemStore(path, {"a": 4, "b": 2}, "f1")
+    path.write_bytes(content)
+    try:
+        for look in (
+            lambda: opened.items("a", [0]), lambda: opened.by_id("4139"), lambda: opened.by_name("aspirin"),
+            lambda: opened.by_key("AQHHHDLHHXJYJD-UHFFFAOYSA-N"), lambda: opened.words("reduces", "a", 3),
+        ):  # fmt: skip
+            with pytest.raises(RunStateError, match=r"items\.sqlite is damaged .*; build the index again"):
+                look()
+    finally:
+        opened.close()
+
+
 def test_rows_that_are_not_there_are_refused(store):
     with pytest.raises(ArgumentError, match="side b has no row 2; expected 0 to 1"):
         store.items("b", [2])

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from bridgehead.encode.cache import RowCache
-from bridgehead.errors import DuplicateIdError, EncoderError, ShapeError
+from bridgehead.errors import BridgeheadError, DuplicateIdError, EncoderError, ShapeError
 from bridgehead.files import hash_json, read_json, write_json
 from bridgehead.vectors import IntArray, non_finite_rows
 
@@ -220,7 +220,10 @@ def make_encoder(spec: str, **settings: Any) -> Encoder:
 
 
 def load_encoder(folder: str | Path) -> Encoder:
-    """Read an encoder that `save` wrote, of whatever kind; raises `EncoderError` for an unknown kind."""
+    """Read an encoder that `save` wrote, of whatever kind.
+
+    Raises `EncoderError` for an unknown kind, and where the description lacks or misstates something.
+    """
     kind = read_json(Path(folder) / ENCODER_FILE, ENCODER_FORMAT).get("kind")
     if kind == "concat":
         module, name = "bridgehead.encode.concat", "ConcatEncoder"
@@ -228,7 +231,12 @@ def load_encoder(folder: str | Path) -> Encoder:
         module, name, _ = _KINDS[kind]
     else:
         raise EncoderError(f"{folder} holds an encoder of kind {kind!r}; known: {', '.join(_KINDS)}, concat")
-    encoder: Encoder = getattr(importlib.import_module(module), name).load(folder)
+    try:
+        encoder: Encoder = getattr(importlib.import_module(module), name).load(folder)
+    except BridgeheadError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EncoderError(f"{folder} was edited or is damaged ({error!r}); fit and save the encoder again") from error
     return encoder
 
 

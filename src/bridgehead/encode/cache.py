@@ -8,7 +8,6 @@ module is not about what the rows mean.
 
 import hashlib
 import uuid
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError
-from bridgehead.files import atomic_file
+from bridgehead.files import UNREADABLE, atomic_file
 from bridgehead.vectors import FloatArray, IntArray
 
 Progress = Callable[[int, int], None]
@@ -223,7 +222,7 @@ def _read_shard(path: Path, wanted: dict[bytes, int]) -> Block | None:
                 rows = CountRows(file["offsets"], file["codes"], file["counts"], file["table"])
             if not len(keys) == len(stats) == len(rows):
                 return None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except UNREADABLE:
         return None
     index = [wanted.pop(keys[row]) for row in found]
     numbers = np.array(found, dtype=np.int64)

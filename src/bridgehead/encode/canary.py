@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from bridgehead.encode.base import Encoder
-from bridgehead.errors import MismatchError
-from bridgehead.files import atomic_file, read_json, write_json
+from bridgehead.errors import MismatchError, RunStateError
+from bridgehead.files import UNREADABLE, atomic_file, read_json, write_json
 from bridgehead.vectors import FloatArray, unit_rows
 
 CANARY_FORMAT = "bridgehead-canary"
@@ -41,13 +41,18 @@ class Canary:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Canary":
-        """Read what `save` wrote."""
+        """Read what `save` wrote; raises `RunStateError` when it is damaged."""
         content = read_json(Path(folder) / "canary.json", CANARY_FORMAT)
-        with np.load(Path(folder) / "canary.npz", allow_pickle=False) as file:
-            if "rows" in file:
-                return cls(content["items"], file["rows"])
-            parts = (file["data"], file["indices"], file["indptr"])
-        return cls(content["items"], sparse.csr_matrix(parts, shape=tuple(content["shape"])))
+        path = Path(folder) / "canary.npz"
+        try:
+            # np.load would leave the file open when its end is missing.
+            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+                if "rows" in file:
+                    return cls(content["items"], file["rows"])
+                parts = (file["data"], file["indices"], file["indptr"])
+            return cls(content["items"], sparse.csr_matrix(parts, shape=tuple(content["shape"])))
+        except (*UNREADABLE, AttributeError, IndexError, TypeError) as error:
+            raise RunStateError(f"{path} is damaged ({error}); build the index again") from error
 
 
 def canary_rows(encoder: Encoder, items: Sequence[str], n: int = 32) -> Canary:

@@ -190,7 +190,7 @@ class FingerprintEncoder(Encoder):
         encoder = cls(**content["settings"])
         try:
             encoder._columns = np.load(source / "columns.npy", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise EncoderError(f"{source} cannot be read ({error}); fit and save the encoder again") from error
         if hash_array(encoder._fitted()) != content["state"]["columns"]:
             raise EncoderError(f"{source} holds parts of different encoders; fit and save it again")

@@ -184,7 +184,7 @@ class NgramEncoder(Encoder):
         try:
             vocabulary = json.loads((source / "vocabulary.json").read_text(encoding="utf-8"))
             encoder._set(vocabulary, np.load(source / "idf.npy", allow_pickle=False))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise EncoderError(f"{source} cannot be read ({error}); fit and save the encoder again") from error
         if encoder.fingerprint() != content["state"]["fingerprint"]:
             raise EncoderError(f"{source} holds parts of different encoders or versions; fit and save it again")

@@ -143,7 +143,7 @@ def open_index(folder: str | Path, expected_fingerprint: str | None = None, *, t
         if read_manifest(target)["folder"] == manifest["folder"]:
             raise
         return open_index(target, expected_fingerprint, thorough=thorough)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise RunStateError(f"the manifest of {target} lacks or misstates {error}; build the index again") from error
 
 

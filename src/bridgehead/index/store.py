@@ -138,6 +138,7 @@ class ItemStore:
         belongs to another build, or holds another number of items.
         """
         self._lock = threading.Lock()
+        self._path = path
         self._sizes = dict(sizes)
         self._offsets: dict[str, int] = {}
         total = 0
@@ -155,8 +156,8 @@ class ItemStore:
     def _check(self, path: Path, total: int, fingerprint: str) -> None:
         again = "build the index again"
         try:
-            found = self._rows("SELECT value FROM meta WHERE name = 'fingerprint'")
-            count = self._rows("SELECT count(*) FROM items")[0][0]
+            found = self._checked_rows("SELECT value FROM meta WHERE name = 'fingerprint'")
+            count = self._checked_rows("SELECT count(*) FROM items")[0][0]
         except (sqlite3.Error, IndexError) as error:
             raise RunStateError(f"{path} is not the item file of an index ({error}); {again}") from error
         if not found or found[0][0] != fingerprint:
@@ -169,6 +170,12 @@ class ItemStore:
         self._connection.close()
 
     def _rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._checked_rows(statement, values)
+        except sqlite3.DatabaseError as error:
+            raise RunStateError(f"{self._path} is damaged ({error}); build the index again") from error
+
+    def _checked_rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
@@ -235,5 +242,8 @@ class ItemStore:
     def _item(self, record: tuple[Any, ...]) -> Item:
         number, identifier, item, key, packed, payload = record[:6]
         side = next(s for s, first in self._offsets.items() if first <= number < first + self._sizes[s])
-        names = tuple(json.loads(zlib.decompress(packed))) if packed else ()
-        return Item(side, number - self._offsets[side], identifier, item, key, names, json.loads(payload))
+        try:
+            names = tuple(json.loads(zlib.decompress(packed))) if packed else ()
+            return Item(side, number - self._offsets[side], identifier, item, key, names, json.loads(payload))
+        except (zlib.error, ValueError) as error:
+            raise RunStateError(f"{self._path} is damaged ({error}); build the index again") from error
