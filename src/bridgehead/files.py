@@ -29,6 +29,11 @@ UNREADABLE = (
 """What numpy raises for a damaged .npy or .npz, depending on which byte is another."""
 
 
+def why_unreadable(error: BaseException) -> str:
+    """Return why an array cannot be read, without numpy's advice to execute what it does not know."""
+    return "it holds no plain array" if "pickle" in str(error) else str(error)
+
+
 @contextmanager
 def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """Open a file beside `path` for writing and put it in the place of `path` when the block ends without error.

@@ -132,12 +132,12 @@ def test_an_array_of_an_encoder_that_is_damaged_is_said(tmp_path: Path, kind: st
     make_encoder(kind).fit(["CCO", "CCN", "CCOC"]).save(tmp_path)
     (array,) = tmp_path.glob("*.npy")
     array.unlink() if damage is None else array.write_bytes(damage)
-    with pytest.raises(EncoderError, match="cannot be read .*; fit and save"):
+    with pytest.raises(EncoderError, match=r"cannot be read \((?!.*pickle).*; fit and save"):
         load_encoder(tmp_path)
 
 
 @pytest.mark.parametrize("change", [{"state": None}, {"state": {}}, {"settings": {"foo": 1}}, {"settings": 3}])
-@pytest.mark.parametrize("kind", ["text:ngram", "molecule:fingerprints", "text:ngram + text:ngram"])
+@pytest.mark.parametrize("kind", ["text:ngram", "molecule:fingerprints"])
 def test_an_encoder_whose_description_was_edited_is_refused(tmp_path: Path, kind: str, change: dict[str, Any]) -> None:
     make_encoder(kind).fit(["CCO", "CCN", "CCOC"]).save(tmp_path)
     content = json.loads((tmp_path / "encoder.json").read_text())
@@ -150,7 +150,7 @@ def test_an_encoder_whose_description_was_edited_is_refused(tmp_path: Path, kind
 def test_canary_rows_that_are_damaged_are_said(tmp_path: Path, ngram: Encoder, damage: bytes) -> None:
     canary_rows(ngram, TEXTS).save(tmp_path)
     (tmp_path / "canary.npz").write_bytes(damage)
-    with pytest.raises(RunStateError, match=r"canary\.npz is damaged .*; build the index again"):
+    with pytest.raises(RunStateError, match=r"canary\.npz is damaged \((?!.*pickle).*; build the index again"):
         Canary.load(tmp_path)
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from bridgehead.encode.base import Encoder
 from bridgehead.errors import MismatchError, RunStateError
-from bridgehead.files import UNREADABLE, atomic_file, read_json, write_json
+from bridgehead.files import UNREADABLE, atomic_file, read_json, why_unreadable, write_json
 from bridgehead.vectors import FloatArray, unit_rows
 
 CANARY_FORMAT = "bridgehead-canary"
@@ -52,7 +52,7 @@ class Canary:
                 parts = (file["data"], file["indices"], file["indptr"])
             return cls(content["items"], sparse.csr_matrix(parts, shape=tuple(content["shape"])))
         except (*UNREADABLE, AttributeError, IndexError, TypeError) as error:
-            raise RunStateError(f"{path} is damaged ({error}); build the index again") from error
+            raise RunStateError(f"{path} is damaged ({why_unreadable(error)}); build the index again") from error
 
 
 def canary_rows(encoder: Encoder, items: Sequence[str], n: int = 32) -> Canary:

@@ -24,7 +24,7 @@ from bridgehead.encode.base import (
 )
 from bridgehead.encode.cache import Block, CountRows, Progress, RowCache, cached_rows
 from bridgehead.errors import EncoderError, MissingExtraError, StructureError
-from bridgehead.files import hash_array, read_json, write_npy
+from bridgehead.files import hash_array, read_json, why_unreadable, write_npy
 from bridgehead.molecules import parse
 from bridgehead.workers import map_chunks
 
@@ -191,7 +191,8 @@ class FingerprintEncoder(Encoder):
         try:
             encoder._columns = np.load(source / "columns.npy", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise EncoderError(f"{source} cannot be read ({error}); fit and save the encoder again") from error
+            why = why_unreadable(error)
+            raise EncoderError(f"{source} cannot be read ({why}); fit and save the encoder again") from error
         if hash_array(encoder._fitted()) != content["state"]["columns"]:
             raise EncoderError(f"{source} holds parts of different encoders; fit and save it again")
         return encoder

@@ -26,7 +26,7 @@ from bridgehead.encode.base import (
 )
 from bridgehead.encode.cache import Progress, RowCache
 from bridgehead.errors import EncoderError
-from bridgehead.files import hash_array, hash_texts, read_json, write_npy, write_text
+from bridgehead.files import hash_array, hash_texts, read_json, why_unreadable, write_npy, write_text
 from bridgehead.texts import normalise
 from bridgehead.vectors import FloatArray
 
@@ -185,7 +185,8 @@ class NgramEncoder(Encoder):
             vocabulary = json.loads((source / "vocabulary.json").read_text(encoding="utf-8"))
             encoder._set(vocabulary, np.load(source / "idf.npy", allow_pickle=False))
         except (OSError, ValueError, EOFError) as error:
-            raise EncoderError(f"{source} cannot be read ({error}); fit and save the encoder again") from error
+            why = why_unreadable(error)
+            raise EncoderError(f"{source} cannot be read ({why}); fit and save the encoder again") from error
         if encoder.fingerprint() != content["state"]["fingerprint"]:
             raise EncoderError(f"{source} holds parts of different encoders or versions; fit and save it again")
         return encoder
