@@ -136,7 +136,9 @@ def test_an_array_of_an_encoder_that_is_damaged_is_said(tmp_path: Path, kind: st
         load_encoder(tmp_path)
 
 
-@pytest.mark.parametrize("change", [{"state": None}, {"state": {}}, {"settings": {"foo": 1}}, {"settings": 3}])
+@pytest.mark.parametrize(
+    "change", [{"state": None}, {"state": {}}, {"settings": {"foo": 1}}, {"settings": 3}, {"kind": []}]
+)
 @pytest.mark.parametrize("kind", ["text:ngram", "molecule:fingerprints"])
 def test_an_encoder_whose_description_was_edited_is_refused(tmp_path: Path, kind: str, change: dict[str, Any]) -> None:
     make_encoder(kind).fit(["CCO", "CCN", "CCOC"]).save(tmp_path)

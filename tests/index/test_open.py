@@ -133,6 +133,15 @@ def test_a_manifest_that_was_edited_is_refused(folder, change):
         open_index(folder)
 
 
+@pytest.mark.parametrize("nprobe", ["x", -1, 0, 3, [], {}])
+def test_lists_to_look_at_that_the_vectors_do_not_have_are_refused(folder, nprobe):
+    manifest = json.loads((folder / "index.json").read_text())
+    manifest["sides"]["b"]["vectors"]["nprobe"] = nprobe
+    (folder / "index.json").write_text(json.dumps(manifest))
+    with pytest.raises(RunStateError, match=r"side b .*nprobe"):
+        open_index(folder)
+
+
 def test_a_manifest_that_points_elsewhere_is_refused(folder):
     manifest = json.loads((folder / "index.json").read_text())
     (folder / "index.json").write_text(json.dumps({**manifest, "folder": "../../etc"}))

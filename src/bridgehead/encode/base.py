@@ -227,7 +227,7 @@ def load_encoder(folder: str | Path) -> Encoder:
     kind = read_json(Path(folder) / ENCODER_FILE, ENCODER_FORMAT).get("kind")
     if kind == "concat":
         module, name = "bridgehead.encode.concat", "ConcatEncoder"
-    elif kind in _KINDS:
+    elif isinstance(kind, str) and kind in _KINDS:
         module, name, _ = _KINDS[kind]
     else:
         raise EncoderError(f"{folder} holds an encoder of kind {kind!r}; known: {', '.join(_KINDS)}, concat")

@@ -167,6 +167,11 @@ def _open_vectors(build: Path, side: str, content: Mapping[str, Any]) -> SideVec
     shapes = {"manifest": (facts.n_rows, facts.dim), "rows": rows.shape, "FAISS": (found.ntotal, found.d)}
     if len(set(shapes.values())) > 1:
         raise RunStateError(f"{build}: side {side} has different shapes: {shapes}; build the index again")
+    lists = getattr(found, "nlist", None)
+    if (lists is None) != (facts.nprobe is None) or not (lists is None or _is_between(facts.nprobe, 1, lists)):
+        raise RunStateError(
+            f"{build}: side {side} has {lists} lists and nprobe = {facts.nprobe!r}; build the index again"
+        )
     if row_sample_hash(rows) != content["row_sample"]:
         raise RunStateError(f"{build}: the rows of side {side} are not those of this build; build the index again")
     return SideVectors(found, rows, facts.nprobe)
@@ -180,6 +185,10 @@ def _map_rows(path: Path) -> npt.NDArray[np.float16]:
     if rows.dtype != np.float16 or rows.ndim != 2:
         raise RunStateError(f"{path} holds {rows.dtype} of shape {rows.shape}; expected float16 (n, d)")
     return rows  # type: ignore[no-any-return]
+
+
+def _is_between(number: Any, least: int, most: int) -> bool:
+    return isinstance(number, int) and least <= number <= most
 
 
 def _side_facts(content: Mapping[str, Any]) -> SideFacts:
