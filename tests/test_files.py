@@ -1,6 +1,8 @@
+import errno
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -100,6 +102,33 @@ def test_a_library_may_replace_the_file_that_it_is_given(tmp_path):
 
     files.atomic_path(tmp_path / "x", replaces)
     assert (tmp_path / "x").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Error: 'ret == (size * 4)' failed: write error in x: 1 != 4 (No space left on device)"),
+        sqlite3.OperationalError("database or disk is full"),
+        ValueError("parquet: underlying IO error: No space left on device (os error 28)"),
+        OSError("100000 requested and 2544 written"),
+    ],
+)
+def test_a_full_disk_is_an_error_of_the_system_whatever_a_library_calls_it(tmp_path, error):
+    def write(name: str) -> None:
+        raise error
+
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        files.atomic_path(tmp_path / "x", write)
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(tmp_path / "x"))
+    assert names(tmp_path) == []
+
+
+def test_other_errors_of_a_library_stay_as_they_are(tmp_path):
+    def write(name: str) -> None:
+        raise RuntimeError("another fault")
+
+    with pytest.raises(RuntimeError, match="another fault"):
+        files.atomic_path(tmp_path / "x", write)
 
 
 def test_json_comes_back_without_its_two_first_fields(tmp_path):

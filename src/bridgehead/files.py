@@ -4,10 +4,12 @@ A reader sees the old file or the new one, never a half: content is written besi
 not about what the files mean.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import re
 import tempfile
 import tokenize
 import zipfile
@@ -22,6 +24,7 @@ import numpy as np
 from bridgehead.errors import ArgumentError, FormatVersionError, InputFileNotFoundError, RunBusyError, RunStateError
 
 LOCK_FILE = ".lock"
+_FULL = re.compile("no space left on device|disk is full|requested and [0-9]+ written", re.IGNORECASE)
 UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, SyntaxError, MemoryError, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error,
@@ -88,10 +91,22 @@ def atomic_path(path: str | Path, write: Callable[[str], object]) -> None:
     For libraries that write by name only (safetensors, faiss, polars).
     """
     with atomic_file(path) as file:
-        write(file.name)
+        with disk_errors(path):
+            write(file.name)
         # The library may have put a new file under the name; that one is to be synced.
         with open(file.name, "rb+") as written:
             os.fsync(written.fileno())
+
+
+@contextmanager
+def disk_errors(path: str | Path) -> Iterator[None]:
+    """Raise what a library raises for a full disk, while the block writes `path`, as the `OSError` that it is."""
+    try:
+        yield
+    except Exception as error:
+        if (isinstance(error, OSError) and error.errno is not None) or _FULL.search(str(error)) is None:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -138,7 +153,7 @@ def read_json(path: str | Path, kind: str, version: int = 1) -> dict[str, Any]:
 
 def write_npy(path: str | Path, array: np.ndarray[Any, Any]) -> None:
     """Write an array as .npy, atomically; object arrays are refused (ValueError)."""
-    with atomic_file(path) as file:
+    with atomic_file(path) as file, disk_errors(path):
         np.save(file, array, allow_pickle=False)
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.files import (
     atomic_path,
+    disk_errors,
     folder_lock,
     hash_file,
     hash_json,
@@ -164,7 +165,8 @@ def _write_items(
             sync_file(part / STORE_FILE)
             return
     say(f"writing {total:,} items, their names and words")
-    write_store(part / STORE_FILE, sides, fingerprint)
+    with disk_errors(part / STORE_FILE):
+        write_store(part / STORE_FILE, sides, fingerprint)
     sync_file(part / STORE_FILE)
 
 
