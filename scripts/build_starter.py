@@ -58,7 +58,7 @@ VERBS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("Channel blocker", "*"): ("Is a channel blocker that blocks", INHIBITION),
     ("Channel blocker", "Antagonist"): ("Is a channel blocker that blocks", INHIBITION),
     ("Channel blocker", "Inhibition"): ("Is a channel blocker that blocks", INHIBITION),
-    ("Channel blocker", "Pore blocker"): ("Is a pore blocker that blocks", INHIBITION),
+    ("Channel blocker", "Pore blocker"): ("Is a channel blocker that blocks", INHIBITION),
     ("Gating inhibitor", "*"): ("Is a gating inhibitor that closes", INHIBITION),
     ("Gating inhibitor", "Antagonist"): ("Is a gating inhibitor that closes", INHIBITION),
     ("Gating inhibitor", "Inhibition"): ("Is a gating inhibitor that closes", INHIBITION),
@@ -80,7 +80,8 @@ VERBS: Mapping[tuple[str, str], tuple[str, str]] = {
         PARTIAL,
     ),
     ("Allosteric modulator", "Activation"): ("Is an allosteric activator that activates", ACTIVATION),
-    ("*", "Full agonist"): ("Is a full agonist that activates", ACTIVATION),
+    # The source says "Agonist" where nobody measured how full: the two are one statement, and partial is another.
+    ("*", "Full agonist"): ("Is an agonist that activates", ACTIVATION),
     ("*", "Partial agonist"): ("Is a partial agonist that partly activates", PARTIAL),
     ("*", "Inverse agonist"): ("Is an inverse agonist that lowers the basal activity of", INHIBITION),
     ("*", "Irreversible inhibition"): ("Irreversibly inhibits", INHIBITION),
@@ -138,7 +139,6 @@ class Lexicon:
     def entry(self, family: str, target: str) -> Entry:
         """The entry of `target`, its own refinement over its family's words, plain words where neither."""
         known = dict(self.families.get(family, {}))
-        general = _effects(known)
         called = str(known.get("naming", "{}")).replace("{}", in_sentence(target))
         for refinement in known.get("targets", ()):
             found = re.search(refinement["match"], target)
@@ -148,12 +148,13 @@ class Lexicon:
                     called = found.expand(refinement["called"])
                 break
         effects = _effects(known)
-        # Where a family has no words of its own for an effect, those of the target's refinement stand for it.
-        family_effects = {direction: general[direction] or effects[direction] for direction in effects}
-        if "partial" in known:
-            family_effects[PARTIAL] = effects[PARTIAL]
         kind = str(known.get("kind", plain_kind(family)))
-        return Entry(called, kind, effects, str(known.get("general", plain_family(family))), family_effects)
+        general = known.get("general", {})
+        if isinstance(general, str):
+            general = {"called": general}
+        # The effect of one receptor is not that of its family: only words written for the whole family count.
+        general = {"called": plain_family(family), **self.families.get(family, {}), **general}
+        return Entry(called, kind, effects, str(general["called"]), _effects(general))
 
 
 def in_sentence(name: str) -> str:
@@ -216,18 +217,20 @@ def compose(kind: str, action: str, family: str, target: str, lexicon: Lexicon) 
 
 
 def compose_general(kind: str, action: str, family: str, target: str, lexicon: Lexicon) -> str:
-    """The same fact in general words, the family and the effect: "Inhibits cyclooxygenase; reduces pain and fever."
+    """The same fact in general words, family and effect: "Inhibits cyclooxygenase; reduces inflammation and pain."
 
-    People ask at this level, and a description at the level of one protein alone would be too fine for them. Empty
-    where the lexicon knows no effect.
+    People ask at this level too, and descriptions of single proteins alone would be too fine for them. The effect is
+    the family's own, where the lexicon has one. Empty where the source names no family or no direction.
     """
     _, direction = verb_phrase(kind, action)
+    if not family or direction == NEITHER:
+        return ""
     entry = lexicon.entry(family, target)
     effect = entry.family_effects.get(direction, "")
     verb = {ACTIVATION: "Activates", PARTIAL: "Partly activates"}.get(direction, "Blocks")
     if direction == INHIBITION and kind == "Inhibitor":
         verb = "Inhibits"
-    return f"{verb} {entry.family}; {effect}." if effect else ""
+    return f"{verb} {entry.family}; {effect}." if effect else f"{verb} {entry.family}."
 
 
 def read_table(path: Path) -> pl.DataFrame:
