@@ -46,7 +46,8 @@ def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """
     target = Path(path)
     if target.exists() and not target.is_file():
-        raise ArgumentError(f"{target} is there and no plain file; name another file to write to")
+        away = ", or move the folder away" if target.is_dir() else ""
+        raise ArgumentError(f"{target} is there and no plain file; name another file to write to{away}")
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
