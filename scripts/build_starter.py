@@ -164,7 +164,7 @@ def in_sentence(name: str) -> str:
 
 
 def plain_family(family: str) -> str:
-    """The database name of a family as it stands in a sentence: no code, a small first letter, an article if need be."""
+    """The database name of a family as it stands in a sentence: no code, a small first letter, an article."""
     name = in_sentence(_CODE.sub("", family))
     if re.fullmatch(r"[A-Z][a-z]{4,}", name):
         name = name.lower()

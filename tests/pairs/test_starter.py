@@ -184,7 +184,7 @@ def test_statements_are_sentences(frame: pl.DataFrame) -> None:
     for statement in statement_counts(frame):
         assert statement[0].isupper() and statement.endswith(".") and not statement.endswith("..")
         assert "  " not in statement and "{}" not in statement and " ," not in statement
-        assert 12 <= len(statement) <= 400
+        assert 10 <= len(statement) <= 400
 
 
 # --- the lexicon ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bridgehead.audits import ShuffledControl
+from bridgehead.evaluate import DirectionReport
 from bridgehead.pairs import CheckReport
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.evaluation import Evaluation
@@ -76,24 +77,35 @@ def train_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def evaluate_lines(measured: Evaluation, control: ShuffledControl | None) -> list[str]:
-    """Return the figures of an evaluation, each beside the baseline's, and the verdict of the control."""
-    lines = ["test part, all queries (95 % intervals by entity):", *_indented(measured.all.lines())]
-    lines += ["untrained baseline, the most similar training items:", *_indented(_short(measured.baseline))]
+    """Return the main figures of an evaluation, each beside the baseline's and chance, and the verdict of the control.
+
+    The file of metrics holds all of them.
+    """
+    a, b = measured.all.names
+    found, baseline = measured.all, measured.baseline
+    lines = ["test part, all queries:", *_table(found.a_to_b, baseline.a_to_b, a, b)]
+    lines += _table(found.b_to_a, baseline.b_to_a, b, a)
     if measured.unseen is not None and measured.baseline_unseen is not None:
-        lines += ["only texts that never occurred in training:", *_indented(measured.unseen.lines())]
-        lines += ["untrained baseline on these:", *_indented(_short(measured.baseline_unseen))]
-    if control is not None:
-        lines += control.lines()
-    return lines
+        lines.append(f"only queries whose {b} never occurred in training:")
+        lines += _table(measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, b, a)
+    lines.append(
+        "intervals: 95 %, by entity; untrained: ranks by the most similar training items; metrics.json has more"
+    )
+    return lines if control is None else [*lines, *control.lines()]
 
 
-def _short(report: Any) -> list[str]:
-    a, b = report.names
+def _table(found: DirectionReport, baseline: DirectionReport, query: str, candidate: str) -> list[str]:
+    names = [f"recall@{k}" for k in found.ks] + ["mrr", "median_rank"]
+    rows = [("", "value", "95 % interval", "untrained", "chance")]
+    for name in names:
+        digits = 1 if name == "median_rank" else 3
+        low_high = found.interval.get(name)
+        interval = "-" if low_high is None else f"{low_high[0]:.{digits}f} to {low_high[1]:.{digits}f}"
+        values = (found.values[name], baseline.values[name], found.chance[name])
+        value, untrained, chance = (f"{number:.{digits}f}" for number in values)
+        rows.append((name, value, interval, untrained, chance))
     return [
-        f"{query} to {candidate}: recall@{max(side.ks)} {side.recall[max(side.ks)]:.3f}, MRR {side.mrr:.3f}"
-        for query, candidate, side in ((a, b, report.a_to_b), (b, a, report.b_to_a))
-    ]
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
+        f"  {query} to {candidate}: {found.n_queries:,} queries, each ranks {found.n_candidates:,}",
+        *(f"    {name:<12} {value:>7}  {interval:>16}  {untrained:>9}  {chance:>7}"
+          for name, value, interval, untrained, chance in rows),
+    ]  # fmt: skip
