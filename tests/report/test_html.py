@@ -22,6 +22,7 @@ from bridgehead.report import (
     render_report,
     write_report,
 )
+from bridgehead.report.html import _recall_groups
 
 HOSTILE = "<img src=x onerror=alert(1)>'\"&{{ 7 * 7 }}</style></title><script>alert(1)</script>"
 VOID = {"meta", "img", "br"}
@@ -191,3 +192,20 @@ def test_content_that_does_not_fit_together_is_refused():
         Heatmap(np.zeros((2, 2)), np.zeros((3, 3), dtype=bool))
     with pytest.raises(ShapeError, match="row 0 of the table 't' has 1 cells; expected 2"):
         Table("t", ["a", "b"], [["x"]])
+
+
+def test_a_set_of_queries_with_one_direction_stands_in_the_figure_of_that_direction() -> None:
+    def direction(query: str, candidate: str, value: float) -> Direction:
+        return Direction(query, candidate, 10, 20, {"recall@10": Measure(value)})
+
+    content = ReportContent(
+        title="t",
+        names=("molecule", "text"),
+        aligned=(),
+        query_sets=(
+            QuerySet("all queries", (direction("molecule", "text", 0.7), direction("text", "molecule", 0.6))),
+            QuerySet("text unseen in training", (direction("text", "molecule", 0.3),)),
+        ),
+    )
+    assert list(_recall_groups(content, 0)) == ["all queries"]
+    assert _recall_groups(content, 1)["text unseen in training"]["recall@10"].value == 0.3

@@ -83,11 +83,16 @@ def _figures(content: ReportContent) -> dict[str, Any]:
 
 
 def _recall_groups(content: ReportContent, number: int) -> Mapping[str, Mapping[str, Measure]]:
-    """Return what stands side by side for one direction: each set of queries with a recall, then the baseline."""
+    """Return what stands side by side for one direction: each set of queries with a recall, then the baseline.
+
+    Directions are told apart by their names: a set of queries may have only one of them.
+    """
+    wanted = content.query_sets[0].directions[number]
     groups = {
-        queries.title: queries.directions[number].measures
+        queries.title: direction.measures
         for queries in content.query_sets
-        if number < len(queries.directions) and queries.directions[number].n_queries
+        for direction in queries.directions
+        if (direction.query, direction.candidate) == (wanted.query, wanted.candidate) and direction.n_queries
     }
-    groups[UNTRAINED] = content.query_sets[0].directions[number].baseline
+    groups[UNTRAINED] = wanted.baseline
     return {title: group for title, group in groups.items() if any(name.startswith("recall@") for name in group)}
