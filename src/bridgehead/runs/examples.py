@@ -21,6 +21,8 @@ def answer_examples(work: Work, spaces: dict[str, Space]) -> list[dict[str, Any]
         for heads, space in spaces.items():
             answer = space.answer(example.query, k=_HITS, of=example.of)
             stored["read_as"] = answer.explanation
+            if example.expect:
+                stored["expected"] = _called(space, example.expect)
             stored["answers"].append(
                 {
                     "heads": heads,
@@ -67,13 +69,23 @@ def _rank(space: Space, example: ExampleQuery, of: str) -> int | None:
     return None if found is None else found[0]
 
 
+def _called(space: Space, id: str) -> str:
+    """Return the name of an item with its id, the id alone where it has no name."""
+    names = [item.names[0] for item in space.index.by_id(id) if item.names]
+    return f"{names[0]} ({id})" if names else id
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rstrip()}…"
+
+
 def _hit(hit: Hit, expected: str | None, text_column: str) -> dict[str, Any]:
     texts = hit.payload.get(text_column) or []
     return {
         "rank": hit.rank,
         "id": hit.id,
-        "name": str(hit.payload.get("name") or hit.item)[:_SHOWN],
+        "name": _cut(str(hit.payload.get("name") or hit.item)),
         "score": hit.score,
-        "text": str(texts[0])[:_SHOWN] if isinstance(texts, list) and texts else "",
+        "text": _cut(str(texts[0])) if isinstance(texts, list) and texts else "",
         "expected": hit.id == expected,
     }

@@ -80,7 +80,7 @@ def through(run: RunLike, stage: str, progress: Progress | None = None) -> dict[
 
 
 def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) -> dict[str, dict[str, Any]]:
-    from bridgehead.runs.stages import Work
+    from bridgehead.runs.stages import Work, check_part
 
     say: Progress = progress or _silent
     records: dict[str, dict[str, Any]] = {}
@@ -91,6 +91,9 @@ def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) 
             say(stage, "begins", None, None)
             records[stage] = _function(stage)(work)
             say(stage, "done", None, None)
+            if stage == "check" and "evaluate" in stages:
+                # Said now, not after the training.
+                check_part(work.prepared.part("test")[2], "test")
         if stages[-1] in ("evaluate", "index"):
             from bridgehead.runs.reporting import report_run
 

@@ -112,7 +112,7 @@ def encode(work: Work) -> dict[str, Any]:
         work, [found[s]["fingerprint"] for s in ("a", "b")]
     ):
         return found
-    _check_part(work.prepared.train[2], "train")
+    check_part(work.prepared.train[2], "train")
     encoders = fit_encoders(work.run, work.prepared, work.prepared.train, work.progress)
     save_encoders(work.run, encoders)
     work.encoders = encoders
@@ -138,7 +138,7 @@ def train(work: Work) -> dict[str, Any]:
     from bridgehead.train.loop import fit_heads
 
     part, valid = work.part("train"), work.part("valid")
-    _check_part(part.links, "train")
+    check_part(part.links, "train")
     started = time.monotonic()
     result = fit_heads(
         part.rows_a,
@@ -167,7 +167,7 @@ def evaluate(work: Work) -> dict[str, Any]:
     key = evaluate_key(run)
     if found := run.done("evaluate", key):
         return found
-    _check_part(work.part("test").links, "test")
+    check_part(work.part("test").links, "test")
     measured = work.evaluation
     control = shuffled(_same_budget(work, trained["epochs"]), work.part("train"), work.part("test"), run.config)
     content = {
@@ -288,7 +288,8 @@ def _epochs(progress: Progress, stage: str, prefix: str = "") -> Any:
     return report
 
 
-def _check_part(links: Links, name: str) -> None:
+def check_part(links: Links, name: str) -> None:
+    """Raise `LinksError` where a part has no links."""
     if not len(links):
         raise LinksError(
             f"the {name} part has no links; give it a share in split.fractions, or more pairs that are not left out "
