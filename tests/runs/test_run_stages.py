@@ -288,6 +288,14 @@ def test_without_a_valid_and_a_test_part_it_trains_but_does_not_measure(tmp_path
         assert len(space.answer("anything with a hydroxyl", k=50).hits) == 3
 
 
+def test_a_run_without_a_test_part_is_refused_before_it_trains(tmp_path):
+    path = write_table(tmp_path / "p.csv", records()[:30])
+    run = RunFolder.of(config(path, split={"fractions": [0.8, 0.2, 0], "test": []}), tmp_path / "run")
+    with pytest.raises(LinksError, match="the test part has no links"):
+        runs.run(run)
+    assert run.path("pairs.json").is_file() and not run.path("encoders").exists()
+
+
 def test_without_a_valid_part_the_last_epoch_is_kept(tmp_path):
     path = write_table(tmp_path / "p.csv", records()[:30])
     run = RunFolder.of(config(path, split={"fractions": [0.8, 0, 0.2], "test": []}), tmp_path / "run")
