@@ -114,7 +114,7 @@ def test_examples_are_answered_by_both_heads_and_the_rank_of_what_is_expected_is
     assert second["answers"][0]["expected_rank"] is None and second["answers"][0]["of"] == "text"
     assert third["answers"][0]["expected_rank"] is None
     lines = example_lines([first, second, third])
-    assert any("the expected aspirin came at" in line for line in lines)
+    assert any("the expected Aspirin (aspirin) came at" in line for line in lines)
     assert any("the expected no such id is no molecule of this index" in line for line in lines)
     assert "inhibits cyclooxygenase" in run.path("report.html").read_text()
 
