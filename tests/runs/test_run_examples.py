@@ -95,3 +95,9 @@ def test_names_of_the_folder_are_loaded_when_they_are_used():
     assert json.loads(done.stdout) == []
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         runs.nothing  # noqa: B018
+
+
+def test_a_run_leaves_a_model_card_with_its_figures_and_limits(finished):
+    card = finished.path("card.md").read_text(encoding="utf-8")
+    assert "## How well it retrieves" in card
+    assert "A hit is a reason to look" in card

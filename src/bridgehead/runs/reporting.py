@@ -1,6 +1,6 @@
-"""The report of a run, filled from its records; written again whenever a stage adds something to show.
+"""The report and the model card of a run, filled from its records; written again when a stage adds something to show.
 
-This module is not about how a report looks (`report`).
+This module is not about how they look (`report`).
 """
 
 from pathlib import Path
@@ -19,24 +19,28 @@ from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.stages import HEADS_FILE, Work, evaluate_key, stored_control
 
 _HEATMAP = 40
+_STARTER_LICENCE = "ODbL-1.0 AND CC-BY-SA-4.0"
 
 
 def report_run(work: Work) -> Path | None:
-    """Write `report.html` where the run's evaluation is of its present heads, and return its path.
+    """Write `report.html` and `card.md` where the evaluation is of the present heads; return the report's path.
 
-    A report that shows just this already is left as it is.
+    Files that show just this already are left as they are.
     """
     run = work.run
     if run.done("evaluate", evaluate_key(run)) is None:
         return None
     keys = [run.record(stage)["key"] for stage in ("check", "encode", "train", "evaluate")]
     key = stage_key(keys, _stored(run).get("key"), _refit_is_there(run), run.config.name, run.config.pairs.shown)
-    path = run.path("report.html")
+    files = [run.path("report.html"), run.path("card.md")]
     found = run.done("report", key)
-    if found is None or not path.is_file() or found["sha256"] != hash_file(path):
-        report.write_report(path, content_of(work))
-        run.finish("report", key, {"sha256": hash_file(path), "lines": [f"report: {path.name}"]})
-    return path
+    if found is None or found["sha256"] != [hash_file(path) if path.is_file() else None for path in files]:
+        content = content_of(work)
+        report.write_report(files[0], content)
+        report.write_card(files[1], _card(content, run.config))
+        hashes = [hash_file(path) for path in files]
+        run.finish("report", key, {"sha256": hashes, "lines": [f"wrote {path.name}" for path in files]})
+    return files[0]
 
 
 def content_of(work: Work) -> report.ReportContent:
@@ -64,6 +68,25 @@ def content_of(work: Work) -> report.ReportContent:
         examples=[_example(stored) for stored in examples],
         sources=_sources(config),
         refit=_refit_is_there(run),
+    )
+
+
+def _card(content: report.ReportContent, config: RunConfig) -> report.CardContent:
+    a, b = content.names
+    return report.CardContent(
+        title=content.title,
+        summary=f"Two heads that bring {a} and {b} into one space, on frozen encoders; made with bridgehead.",
+        names=content.names,
+        licence=_STARTER_LICENCE if config.pairs.path == STARTER else "other",
+        aligned=content.aligned,
+        query_sets=content.query_sets,
+        uses=[f"Finding {a} items by {b} and {b} items by {a}, among items like those it was trained on."],
+        limits=[
+            "A hit is a reason to look, not evidence that it is right.",
+            "Figures hold for this pool and this split; those of other pools cannot be compared with them.",
+        ],
+        sources=content.sources,
+        refit=content.refit,
     )
 
 
@@ -156,8 +179,7 @@ def _heatmap(measured: Evaluation) -> report.Heatmap | None:
 def _sources(config: RunConfig) -> list[report.Attribution]:
     sources = []
     if config.pairs.path == STARTER:
-        licence = "ODbL-1.0 (database), CC-BY-SA-4.0 (contents)"
-        sources.append(report.Attribution("Guide to PHARMACOLOGY", licence, ATTRIBUTION))
+        sources.append(report.Attribution("Guide to PHARMACOLOGY", _STARTER_LICENCE, ATTRIBUTION))
     if CHEMICALS in config.index.extra_a:
         sources.append(report.Attribution("chemicals", "MIT", CHEMICALS_ATTRIBUTION))
     return sources
