@@ -141,13 +141,12 @@ def reads_as_smiles(text: str) -> bool:
 def why_no_smiles(text: str) -> str | None:
     """Return why a query that is written as a structure cannot be read as one; None for words and for structures.
 
-    It is written as one when it is made of a SMILES' signs alone, among them an atom and a double or triple bond, a
-    bracket or a branch, or five atoms and any such sign.
+    Written as one: all signs are of a SMILES, among them a double bond, bracket or branch, or five atoms and a sign.
     """
     word = text.strip()
     n_letters = sum(map(str.isalpha, word))
-    few = n_letters < _FEWEST_ATOMS and _BOND_OR_BRACKET.search(word) is None
-    if not n_letters or few or _BOND_RING_BRACKET.search(word) is None or _SMILES_TOKENS.fullmatch(word) is None:
+    few = not n_letters or (n_letters < _FEWEST_ATOMS and _BOND_OR_BRACKET.search(word) is None)
+    if few or _BOND_RING_BRACKET.search(word) is None or _SMILES_TOKENS.fullmatch(word) is None:
         return None
     try:
         parse(word)

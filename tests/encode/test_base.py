@@ -47,6 +47,38 @@ def test_items_must_be_a_list_of_texts(ngram: Encoder) -> None:
         ngram.encode(["a", float("nan")])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize("kind", ["text:ngram", "molecule:fingerprints", "text:ngram + molecule:fingerprints"])
+@pytest.mark.parametrize(
+    ("items", "said"), [("CCO", "one text"), (["CCO", 2], "item 1 is a int"), (None, "a NoneType")]
+)
+def test_items_to_learn_from_are_a_list_of_texts_too(kind: str, items: Any, said: str) -> None:
+    with pytest.raises(EncoderError, match=said):
+        make_encoder(kind).fit(items)
+
+
+@pytest.mark.parametrize("spec", [None, 3, ["text:ngram"]])
+def test_a_spec_is_text(spec: Any) -> None:
+    with pytest.raises(EncoderError, match="expected text such as 'text:ngram'"):
+        make_encoder(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings"),
+    [
+        ("text:ngram", {"word_range": 5}),
+        ("text:ngram", {"char_range": None}),
+        ("molecule:fingerprints", {"kinds": 3}),
+        ("molecule:fingerprints", {"kinds": [["morgan"]]}),
+        ("text:ngram + text:ngram", {"parts": 3}),
+        ("text:ngram + text:ngram", {"parts": [{}, 3]}),
+        ("text:ngram + text:ngram", {"parts": [{}, {"x": 3}]}),
+    ],
+)
+def test_a_setting_of_another_type_is_an_error_of_the_settings(spec: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(EncoderError):
+        make_encoder(spec, **settings)
+
+
 def test_there_is_one_unique_id_for_each_item(ngram: Encoder) -> None:
     with pytest.raises(ShapeError, match="2 ids for 3 items"):
         ngram.encode(TEXTS, ids=["a", "b"])

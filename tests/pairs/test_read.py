@@ -133,6 +133,29 @@ def test_a_named_column_that_occurs_twice_is_an_error(tmp_path: Path) -> None:
     assert read(tmp_path, "a,b,c,c\nx,p,q,r\n").payload("a", 0) == {"c": "q", "c#2": "r"}
 
 
+@pytest.mark.parametrize("path", [None, 3, b"pairs.csv", {"path": "x"}, [b"x"], [None]])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"expected the path of a file of pairs"):
+        read_pairs(path, "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        ({"id": 3}, ColumnError, "no column 3"),
+        ({"entity": 1.5}, ColumnError, r"no column 1\.5"),
+        ({"group": [None]}, ColumnError, "no column None"),
+        ({"group": 3}, ArgumentError, "group = 3; expected"),
+        ({"encoding": None}, ArgumentError, "encoding = None is not known"),
+    ],
+)
+def test_names_of_another_type_are_errors_of_the_arguments(
+    tmp_path: Path, settings: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        read(tmp_path, "a,b\nx,p\n", **settings)
+
+
 def test_one_column_cannot_be_both_sides(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="a and b are both 'a'"):
         read_pairs(write(tmp_path / "x.csv", "a,b\nx,p\n"), "a", "a")

@@ -163,7 +163,7 @@ class Encoder(ABC):
         item in the file of pairs) and `n_records` (how many records that has) are for `rows:` with a bare .npy. Raises
         `ShapeError` when there is not one id or record per item and `DuplicateIdError` when ids are not unique.
         """
-        items = _as_texts(items)
+        items = as_texts(items)
         names = _as_ids(ids, len(items))
         origin = Origin(None if ids is None else names, _as_records(records, len(items)), n_records)
         raw = self.raw_rows(items, cache, progress, origin)
@@ -201,11 +201,13 @@ def make_encoder(spec: str, **settings: Any) -> Encoder:
     >>> encoder.encode(["blocker of what"], ids=["q1"]).rows.shape == (1, encoder.n_columns)
     True
     """
+    if not isinstance(spec, str):
+        raise EncoderError(f"the spec is a {type(spec).__name__} ({spec!r:.80}); expected text such as 'text:ngram'")
     parts = _PLUS.split(spec.strip())
     if len(parts) > 1:
         from bridgehead.encode.concat import ConcatEncoder
 
-        joined: Encoder = ConcatEncoder.of_specs(parts, **settings)
+        joined: Encoder = _made(spec, ConcatEncoder.of_specs, parts, **settings)
         return joined
     kind, argument = _split_spec(parts[0])
     module, name, wanted = _KINDS[kind]
@@ -215,15 +217,19 @@ def make_encoder(spec: str, **settings: Any) -> Encoder:
     if not set(settings) <= set(known):
         unknown = ", ".join(sorted(set(settings) - set(known)))
         raise EncoderError(f"{spec} has no setting {unknown}; it has {', '.join(known)}")
-    encoder: Encoder = encoder_class(*arguments, **settings)
+    encoder: Encoder = _made(spec, encoder_class, *arguments, **settings)
     return encoder
 
 
-def load_encoder(folder: str | Path) -> Encoder:
-    """Read an encoder that `save` wrote, of whatever kind.
+def _made(spec: str, make: Callable[..., Encoder], *arguments: Any, **settings: Any) -> Encoder:
+    try:
+        return make(*arguments, **settings)
+    except TypeError as error:
+        raise EncoderError(f"{spec}: settings {settings!r:.200} are not of the types expected: {error}") from error
 
-    Raises `EncoderError` for an unknown kind, and where the description lacks or misstates something.
-    """
+
+def load_encoder(folder: str | Path) -> Encoder:
+    """Read an encoder that `save` wrote; raises `EncoderError` for an unknown kind or an edited description."""
     kind = read_json(Path(folder) / ENCODER_FILE, ENCODER_FORMAT).get("kind")
     if kind == "concat":
         module, name = "bridgehead.encode.concat", "ConcatEncoder"
@@ -267,13 +273,15 @@ def _split_spec(spec: str) -> tuple[str, str]:
     return kind, argument
 
 
-def _as_texts(items: Sequence[str]) -> Sequence[str]:
-    if isinstance(items, str):
-        raise EncoderError(f"items is one text ({items[:40]!r}); expected a list of texts: [item]")
+def as_texts(items: Any) -> Sequence[str]:
+    """Return `items`; raises `EncoderError` unless they are a list of texts."""
+    if isinstance(items, str) or not hasattr(items, "__len__"):
+        what = "one text" if isinstance(items, str) else f"a {type(items).__name__}"
+        raise EncoderError(f"items is {what} ({items!r:.40}); expected a list of texts: [item]")
     for position, item in enumerate(items):
         if not isinstance(item, str):
             raise EncoderError(f"item {position} is a {type(item).__name__} ({item!r}); expected text")
-    return items
+    return items  # type: ignore[no-any-return]
 
 
 def _as_ids(ids: Sequence[str] | None, n_items: int) -> list[str]:

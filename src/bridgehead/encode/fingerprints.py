@@ -19,6 +19,7 @@ from bridgehead.encode.base import (
     Encoder,
     Origin,
     RawRows,
+    as_texts,
     check_settings,
     fingerprint_of,
 )
@@ -123,7 +124,7 @@ class FingerprintEncoder(Encoder):
 
         Molecules that cannot be parsed are left out. Raises `EncoderError` when no feature is left.
         """
-        counted = self.counts(items, cache, progress).rows
+        counted = self.counts(as_texts(items), cache, progress).rows
         assert isinstance(counted, CountRows)
         return self.with_columns_of(counted)
 

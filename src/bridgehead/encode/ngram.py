@@ -21,6 +21,7 @@ from bridgehead.encode.base import (
     Encoder,
     Origin,
     RawRows,
+    as_texts,
     check_settings,
     fingerprint_of,
 )
@@ -99,7 +100,7 @@ class NgramEncoder(Encoder):
         """
         held: Counter[str] = Counter()
         analyser = self._analyser()
-        for position, item in enumerate(items):
+        for position, item in enumerate(as_texts(items)):
             held.update(set(analyser.analyse(item)[1]))
             _tell(progress, position + 1, len(items))
         if not held:

@@ -51,6 +51,8 @@ def read_pairs(
     `DecodeError` (byte, line, option), `DataError` (empty file, header only, no valid record, different columns) and
     `ArgumentError`.
     """
+    if group is not None and not isinstance(group, Sequence):
+        raise ArgumentError(f"group = {group!r}; expected the name of a column, or several")
     groups = [group] if isinstance(group, str) else list(group or ())
     if a == b:
         raise ArgumentError(f"a and b are both {a!r}; expected the columns of two sides")
@@ -141,7 +143,7 @@ def check_columns(records: Records, needed: Sequence[str], paths: str) -> None:
                 raise DataError(f"{paths}: the column {name!r} occurs twice in the header; rename one of them")
             continue
         lowered = {column.lower(): column for column in columns}
-        near = difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)
+        near = difflib.get_close_matches(str(name).lower(), list(lowered), n=3, cutoff=0.6)
         hint = f"; did you mean {' or '.join(repr(lowered[column]) for column in near)}?" if near else ""
         hint = separator_hint(columns) or hint
         raise ColumnError(f"{paths} has no column {name!r}; its columns are {_listed(columns)}{hint}")

@@ -61,6 +61,8 @@ def find_files(path: PathsLike) -> list[Path]:
     """
     if isinstance(path, str | Path):
         return _find(str(path))
+    if not isinstance(path, Sequence) or not all(isinstance(part, str | Path) for part in path):
+        raise ArgumentError(f"path = {path!r:.200}; expected the path of a file of pairs, a glob, or a list of them")
     found = [file for part in path for file in _find(str(part))]
     if not found:
         raise ArgumentError("an empty list of files; expected at least one file of pairs")
@@ -131,7 +133,7 @@ def to_utf8(data: bytes, encoding: str, path: Path) -> bytes:
         raise DataError(f"{path} holds {what}, not text; name it as what it is, or export it as csv")
     try:
         text = data.decode(encoding)
-    except LookupError as error:
+    except (LookupError, TypeError) as error:
         raise ArgumentError(
             f"encoding = {encoding!r} is not known; expected one such as 'utf-8', 'latin-1', 'cp1252', 'utf-16'"
         ) from error
