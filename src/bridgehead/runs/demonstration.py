@@ -39,7 +39,7 @@ def demo_config(seed: int = 0) -> RunConfig:
             # Chosen on the validation part: many negatives, wide rows, a third of the features hidden at a time.
             "train": {
                 "seed": seed,
-                "epochs": 15,
+                "epochs": 12,
                 "embed_dim": 512,
                 "batch_size": 2048,
                 "learning_rate": 4e-3,

@@ -13,7 +13,7 @@ _ORDER, _STEP, _START = 1, 2, 3
 
 
 def epoch_batches(pairs: IntArray, batch_size: int, seed: int, epoch: int) -> list[tuple[IntArray, IntArray]]:
-    """Return the batches of an epoch: for each the distinct rows of a and of b that its links name, ascending.
+    """Return the batches of an epoch: for each the rows of a (n,) and of b (n,) that its n links name, repeats kept.
 
     The links are put in an order drawn from (seed, epoch) and cut into pieces of `batch_size`; a last piece with fewer
     than two distinct items on a side (a batch of one link, say) joins the piece before it. Every link is in exactly
@@ -24,7 +24,7 @@ def epoch_batches(pairs: IntArray, batch_size: int, seed: int, epoch: int) -> li
     while len(pieces) > 1 and min(len(rows) for rows in _distinct(pairs[pieces[-1]])) < 2:
         last = pieces.pop()
         pieces[-1] = np.concatenate([pieces[-1], last])
-    return [_distinct(pairs[piece]) for piece in pieces]
+    return [(pairs[piece, 0], pairs[piece, 1]) for piece in pieces]
 
 
 def n_batches(n_links: int, batch_size: int) -> int:

@@ -53,10 +53,9 @@ class PairData:
                 "every item of a is linked with every item of b; expected some pairs of items that do not match"
             )
 
-    def batch(self, rows_a: IntArray, rows_b: IntArray) -> tuple[Any, Any, Links]:
-        """Return what the two heads read for these rows, and the links among them."""
-        inputs: tuple[Any, Any] = model_input(self.rows_a, rows_a), model_input(self.rows_b, rows_b)
-        return *inputs, self.links.within(rows_a, rows_b)
+    def inputs(self, rows_a: IntArray, rows_b: IntArray) -> tuple[Any, Any]:
+        """Return what the two heads read for these rows."""
+        return model_input(self.rows_a, rows_a), model_input(self.rows_b, rows_b)
 
     def fingerprint(self) -> str:
         """Return a hash of all rows and links."""

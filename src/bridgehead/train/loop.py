@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from bridgehead.align.losses import info_nce_parts
@@ -67,10 +68,11 @@ def fit_heads(
     """Train two heads on linked rows and return them.
 
     `rows_a`, `rows_b`: dense (n, d) or CSR, of different widths as they like; `links` as everywhere (None: row i with
-    row i), many-to-many allowed. A batch is `config.links_per_batch` links; its distinct rows are the candidates, and
-    whatever is linked among them is a positive. `valid` = (rows_a, rows_b, links) is ranked after each epoch: the mean
-    of both directions' MRR chooses the epoch, `patience` epochs without a better one stop the training, and the best
-    weights come back whole, scale included. Without it the last epoch is kept.
+    row i), many-to-many allowed. A batch is `config.links_per_batch` links; the rows that they name are the candidates,
+    each as often as it is named, and whatever is linked among them is a positive. So frequency alone is not rewarded:
+    a text that half of the links name does not come near to everything. `valid` = (rows_a, rows_b, links) is ranked
+    after each epoch: the mean of both directions' MRR chooses the epoch, `patience` epochs without a better one stop
+    the training, and the best weights come back whole, scale included. Without it the last epoch is kept.
 
     `epochs` trains exactly that number, with the learning rates of a training planned for `config.epochs`: a refit
     repeats the course of the evaluated run and stops where validation stopped it. It does not go with `valid`.
@@ -187,8 +189,13 @@ class _Fit:
         state, config = self.state, self.config
         torch.manual_seed(step_seed(config.seed, state.epoch, state.batch))
         set_learning_rate(self.optimiser, self._rate(state.step))
-        x_a, x_b, truth = self.data.batch(rows_a, rows_b)
+        # Each row is projected once, and stands in the loss as often as the batch's links name it: so an item that
+        # many links name is a candidate in proportion, and being frequent earns it nothing (sampling corrects for it).
+        (once_a, at_a), (once_b, at_b) = (np.unique(rows, return_inverse=True) for rows in (rows_a, rows_b))
+        x_a, x_b = self.data.inputs(once_a, once_b)
         z_a, z_b, scale = self.model(x_a, x_b)
+        z_a, z_b = z_a.index_select(0, torch.from_numpy(at_a)), z_b.index_select(0, torch.from_numpy(at_b))
+        truth = self.data.links.within(rows_a, rows_b)
         parts = info_nce_parts(z_a, z_b, scale, truth, config.form, config.direction)
         self.optimiser.zero_grad(set_to_none=True)
         parts.loss.backward()  # type: ignore[no-untyped-call]
