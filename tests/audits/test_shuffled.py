@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridgehead.audits import shuffle_links, shuffled_control, surviving_links
+from bridgehead.audits import ShuffledControl, shuffle_links, shuffled_control, surviving_links
 from bridgehead.errors import ArgumentError, LinksError
 from bridgehead.evaluate import RetrievalReport, retrieval_report
 from bridgehead.links import Links
@@ -130,3 +130,14 @@ def test_no_seeds_unknown_metrics_and_ranks_are_errors() -> None:
         shuffled_control(fit, links, seeds=(0,), metrics=["a_to_b.recall@3"])
     with pytest.raises(ArgumentError, match="lower is better"):
         shuffled_control(fit, links, seeds=(0,), metrics=["a_to_b.mean_rank"])
+
+
+@pytest.mark.parametrize(
+    ("value", "n_runs", "verdict"), [(0.044, 1, "warn"), (0.044, 5, "fail"), (0.2, 1, "fail"), (0.03, 1, "pass")]
+)
+def test_a_single_run_a_little_above_chance_warns_and_five_fail(value, n_runs, verdict):
+    key = "a_to_b.recall@10"
+    control = ShuffledControl(
+        tuple(range(n_runs)), {key: [value] * n_runs}, {key: 0.0286}, {key: 0.0411}, 100, [0] * n_runs
+    )
+    assert control.findings[0].verdict == verdict
