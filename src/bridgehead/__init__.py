@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bridgehead.align.losses import info_nce
+    from bridgehead.align.losses.infonce import info_nce
     from bridgehead.encode import make_encoder
     from bridgehead.errors import BridgeheadError
     from bridgehead.evaluate import retrieval_report
@@ -38,7 +38,7 @@ _HOMES = {
     "BridgeheadError": "bridgehead.errors",
     "Hit": "bridgehead.search",
     "Links": "bridgehead.links",
-    "info_nce": "bridgehead.align.losses",
+    "info_nce": "bridgehead.align.losses.infonce",
     "make_encoder": "bridgehead.encode",
     "open_space": "bridgehead.search",
     "read_pairs": "bridgehead.pairs",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bridgehead.align.losses import info_nce_parts
+from bridgehead.align.losses.infonce import info_nce_parts
 from bridgehead.align.model import TwoHeads, save_heads
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.files import hash_texts, write_text

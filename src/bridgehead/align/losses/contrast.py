@@ -1,0 +1,261 @@
+"""What every contrastive loss of two sides starts from: unit rows, the scale, and which row matches which.
+
+A loss is a function of two sets of rows, s and links. It makes a `Contrast` of them, looks at each direction as a
+`View` (anchors against candidates) and returns `LossParts`. Positives are kept as pairs, never as a matrix. This module
+is not about any one loss.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from bridgehead.errors import ArgumentError, LinksError, NonFiniteRowsError, ShapeError
+from bridgehead.links import Links
+
+Form = Literal["outside", "inside"]
+Direction = Literal["both", "a_to_b", "b_to_a"]
+
+
+@dataclass(frozen=True, eq=False)
+class LossParts:
+    """A loss taken apart.
+
+    `loss` is the scalar; `a_to_b` and `b_to_a` its directions (None where `direction` leaves one out, or where a loss
+    has none); `left_out_a` and `left_out_b` the numbers of rows without a positive, which are no anchors but stay
+    candidates; `terms` further named parts, detached, for the log.
+    """
+
+    loss: torch.Tensor
+    a_to_b: torch.Tensor | None
+    b_to_a: torch.Tensor | None
+    left_out_a: int
+    left_out_b: int
+    terms: dict[str, torch.Tensor] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Positives:
+    """Which row of a batch matches which: pairs (`a[k]`, `b[k]`), each once, among n_a x n_b rows.
+
+    Losses take it wherever they take links, and then check nothing: who trains makes it once a batch.
+    """
+
+    a: torch.Tensor
+    b: torch.Tensor
+    n_a: int
+    n_b: int
+
+    @classmethod
+    def of(cls, links: Any, n_a: int, n_b: int, device: torch.device | str = "cpu") -> "Positives":
+        """Return the matches of None (row i with row i), `Links`, pairs or `Positives`. Raises `LinksError`."""
+        if isinstance(links, Positives):
+            if (links.n_a, links.n_b) != (n_a, n_b):
+                raise LinksError(
+                    f"positives are over {links.n_a} x {links.n_b} rows, the batch has {n_a} and {n_b}; expected the "
+                    "same numbers"
+                )
+            return links
+        if links is None and n_a == n_b:
+            return cls.diagonal(n_a, device)
+        pairs = torch.from_numpy(Links.of(links, n_a, n_b).expanded().pairs).to(device)
+        return cls(pairs[:, 0].contiguous(), pairs[:, 1].contiguous(), n_a, n_b)
+
+    @classmethod
+    def diagonal(cls, n: int, device: torch.device | str = "cpu") -> "Positives":
+        """Return row i with row i for i < n."""
+        rows = torch.arange(n, device=device)
+        return cls(rows, rows, n, n)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @cached_property
+    def counts_a(self) -> torch.Tensor:
+        """How many positives each row of a has, (n_a,) int64."""
+        return torch.bincount(self.a, minlength=self.n_a)
+
+    @cached_property
+    def counts_b(self) -> torch.Tensor:
+        """How many positives each row of b has, (n_b,) int64."""
+        return torch.bincount(self.b, minlength=self.n_b)
+
+    @cached_property
+    def left_out(self) -> tuple[int, int]:
+        """The numbers of rows of a and of b without a positive."""
+        return int((self.counts_a == 0).sum()), int((self.counts_b == 0).sum())
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether each row that has a positive has exactly one."""
+        return int(self.counts_a.amax()) <= 1 and int(self.counts_b.amax()) <= 1
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One direction: `scores` (n, m) of n anchors against m candidates, positives (`anchor[k]`, `candidate[k]`).
+
+    `counts` (n,) are the positives of each anchor, 0 for rows that are no anchors.
+    """
+
+    scores: torch.Tensor
+    anchor: torch.Tensor
+    candidate: torch.Tensor
+    counts: torch.Tensor
+
+    @cached_property
+    def positive_scores(self) -> torch.Tensor:
+        """The scores of the positives, (P,)."""
+        return self.scores[self.anchor, self.candidate]
+
+    def sum_over_positives(self, values: torch.Tensor) -> torch.Tensor:
+        """Return for each anchor the sum of `values` (P,) over its positives, (n,); 0 where there is none."""
+        return values.new_zeros(len(self.counts)).index_add(0, self.anchor, values)
+
+    def mean_over_positives(self, values: torch.Tensor) -> torch.Tensor:
+        """Return for each anchor the mean of `values` (P,) over its positives, (n,); 0 where there is none."""
+        return self.sum_over_positives(values) / self.counts.clamp(min=1)
+
+    def mean_over_anchors(self, costs: torch.Tensor) -> torch.Tensor:
+        """Return the mean of `costs` (n,) over the anchors that have a positive."""
+        is_anchor = self.counts > 0
+        return torch.where(is_anchor, costs, torch.zeros_like(costs)).sum() / is_anchor.sum()
+
+    def mask(self) -> torch.Tensor:
+        """Return (n, m) boolean, True for positives: for losses that change single scores."""
+        positive = torch.zeros(self.scores.shape, dtype=torch.bool, device=self.scores.device)
+        positive[self.anchor, self.candidate] = True
+        return positive
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """Unit rows of both sides in one dtype (float32 or float64), s as a scalar tensor, and the positives.
+
+    A zero row stays zero. `z_a`, `z_b` are the rows as they came, for messages.
+    """
+
+    unit_a: torch.Tensor
+    unit_b: torch.Tensor
+    scale: torch.Tensor
+    positives: Positives
+    z_a: torch.Tensor
+    z_b: torch.Tensor
+
+    def cosines(self) -> torch.Tensor:
+        """Return (n_a, n_b) products of unit rows, without s."""
+        return self.unit_a @ self.unit_b.T
+
+    def views(self, scores: torch.Tensor, direction: Direction) -> tuple[View | None, View | None]:
+        """Return a to b and b to a over scores (n_a, n_b), None for what `direction` leaves out."""
+        p = self.positives
+        forth = None if direction == "b_to_a" else View(scores, p.a, p.b, p.counts_a)
+        back = None if direction == "a_to_b" else View(scores.T, p.b, p.a, p.counts_b)
+        return forth, back
+
+    def parts(self, cost: Callable[[View], torch.Tensor], scores: torch.Tensor, direction: Direction) -> LossParts:
+        """Return the mean over the directions of `cost`, a scalar for each `View`. Raises `NonFiniteRowsError`."""
+        forth, back = (None if view is None else cost(view) for view in self.views(scores, direction))
+        return self.joined(forth, back)
+
+    def joined(self, a_to_b: torch.Tensor | None, b_to_a: torch.Tensor | None) -> LossParts:
+        """Return the mean of the directions that there are as `LossParts`. Raises `NonFiniteRowsError`."""
+        if a_to_b is not None and b_to_a is not None:
+            loss = (a_to_b + b_to_a) / 2
+        else:
+            found = a_to_b if a_to_b is not None else b_to_a
+            assert found is not None
+            loss = found
+        self.check_finite(loss)
+        return LossParts(loss, a_to_b, b_to_a, *self.positives.left_out)
+
+    def check_finite(self, loss: torch.Tensor) -> None:
+        """Raise `NonFiniteRowsError`, naming the rows, unless `loss` is finite."""
+        if not bool(torch.isfinite(loss.detach())):
+            raise _not_finite(self.z_a, self.z_b, self.scale)
+
+
+def contrast(
+    z_a: torch.Tensor, z_b: torch.Tensor, logit_scale: torch.Tensor | float, links: Any, direction: str = "both"
+) -> Contrast:
+    """Check what a loss was given and return it ready for use; call it with autocast switched off.
+
+    Raises `ShapeError` (dimensions, widths), `ArgumentError` (kind of rows, direction, scale) and `LinksError` (no link
+    at all, or out of range).
+    """
+    check_rows(z_a, z_b)
+    if direction not in ("both", "a_to_b", "b_to_a"):
+        raise ArgumentError(f"direction = {direction!r}; expected 'both', 'a_to_b' or 'b_to_a'")
+    positives = Positives.of(links, len(z_a), len(z_b), z_a.device)
+    if len(positives) == 0:
+        raise LinksError(
+            f"none of the {len(z_a)} x {len(z_b)} rows are linked, so no anchor has a positive; "
+            "expected at least one link among the rows of a batch"
+        )
+    scale = scalar(logit_scale, z_a)
+    unit_a, unit_b = unit(z_a), unit(z_b)
+    if unit_a.dtype != unit_b.dtype:
+        unit_a, unit_b = unit_a.double(), unit_b.double()
+    return Contrast(unit_a, unit_b, scale, positives, z_a, z_b)
+
+
+def unit(rows: torch.Tensor) -> torch.Tensor:
+    """Return rows over their norm in float32 or better; zero rows stay zero and have a finite gradient."""
+    rows = rows if rows.dtype == torch.float64 else rows.float()
+    largest = rows.detach().abs().amax(dim=1, keepdim=True)
+    # The direction does not depend on this factor, so leaving it out of the gradient is exact.
+    rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
+    squares = (rows * rows).sum(dim=1, keepdim=True)
+    return rows / torch.where(squares > 0, squares, torch.ones_like(squares)).sqrt()
+
+
+def scalar(logit_scale: torch.Tensor | float, like: torch.Tensor) -> torch.Tensor:
+    """Return s as a scalar tensor on the device of `like`, in float32 or float64. Raises `ArgumentError`."""
+    dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
+    if not isinstance(logit_scale, torch.Tensor | int | float | np.number):
+        raise ArgumentError(
+            f"logit_scale is a {type(logit_scale).__name__}; expected one number or tensor, s = 1 / temperature"
+        )
+    scale = torch.as_tensor(logit_scale, dtype=dtype, device=like.device)
+    if scale.numel() != 1:
+        raise ArgumentError(f"logit_scale has shape {tuple(scale.shape)}; expected one number, s = 1 / temperature")
+    if not bool(torch.isfinite(scale)) or float(scale.detach()) < 0:
+        raise ArgumentError(
+            f"logit_scale = {float(scale.detach())}; expected a finite number of 0 or more (1 / temperature)"
+        )
+    return scale.reshape(())
+
+
+def check_rows(z_a: torch.Tensor, z_b: torch.Tensor) -> None:
+    """Raise `ArgumentError` or `ShapeError` unless both are floating (n, d) tensors of one width, not empty."""
+    for name, rows in (("z_a", z_a), ("z_b", z_b)):
+        if not isinstance(rows, torch.Tensor):
+            raise ArgumentError(f"{name} is a {type(rows).__name__}; expected a torch tensor (n, d)")
+        if rows.ndim != 2:
+            raise ShapeError(f"{name} has shape {tuple(rows.shape)}; expected (n, d)")
+        if rows.numel() == 0:
+            raise ShapeError(f"{name} has shape {tuple(rows.shape)}; expected at least one row and one column")
+        if not rows.is_floating_point():
+            raise ArgumentError(f"{name} has dtype {rows.dtype}; expected floating point rows")
+    if z_a.shape[1] != z_b.shape[1]:
+        raise ShapeError(f"z_a has {z_a.shape[1]} columns and z_b {z_b.shape[1]}; both must live in one space")
+
+
+def check_form(form: str) -> None:
+    """Raise `ArgumentError` unless `form` is one of the two."""
+    if form not in ("outside", "inside"):
+        raise ArgumentError(f"form = {form!r}; expected 'outside' or 'inside'")
+
+
+def _not_finite(z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor) -> NonFiniteRowsError:
+    named = []
+    for name, rows in (("z_a", z_a), ("z_b", z_b)):
+        bad = torch.nonzero(~torch.isfinite(rows.detach()).all(dim=1)).flatten().tolist()
+        if bad:
+            more = f" and {len(bad) - 10} more" if len(bad) > 10 else ""
+            named.append(f"rows {', '.join(map(str, bad[:10]))}{more} of {name} hold NaN or infinity")
+    where = "; ".join(named) or f"all rows are finite, logit_scale is {float(scale.detach()):.6g}"
+    return NonFiniteRowsError(f"the loss is not finite: {where}; expected finite rows (check inputs, learning rate)")

@@ -1,0 +1,87 @@
+"""Symmetric InfoNCE over links: the loss that pulls linked rows together against all other rows of the batch.
+
+Pure functions of rows, scale and links. This module is not about heads, batches or where negatives come from.
+"""
+
+from typing import Any
+
+import torch
+
+from bridgehead.align.losses.contrast import Direction, Form, LossParts, View, check_form, contrast
+
+
+def info_nce(
+    z_a: torch.Tensor,
+    z_b: torch.Tensor,
+    logit_scale: torch.Tensor | float,
+    links: Any = None,
+    form: Form = "outside",
+    direction: Direction = "both",
+) -> torch.Tensor:
+    """Return the InfoNCE loss of two sets of rows, a scalar of at least 0.
+
+    With unit rows u, v, scores S_ij = s u_i . v_j, positives P_i and n_b candidates, an anchor i of a costs
+
+        outside:  mean over p in P_i of -log( exp S_ip / sum_j exp S_ij )
+        inside:   -log( sum over p in P_i of exp S_ip / sum_j exp S_ij )
+
+    averaged over the anchors that have a positive; b to a likewise on the transposed scores; `direction="both"` is the
+    mean of the two. inside <= outside always, and both are equal where each anchor has one positive.
+
+    `z_a` (n_a, d) and `z_b` (n_b, d) need not be normalised: that happens here, in float32 or better whatever autocast
+    says (half precision is raised to float32, float64 stays), and a zero row stays zero. `logit_scale` is s = 1 /
+    temperature, 0 or more. `links` is None (row i with row i), `Links`, or (n, 2) pairs (row in a, row in b); all other
+    positives of an anchor stay in the denominator. Rows without a positive are candidates but no anchors;
+    `info_nce_parts` counts them. Identical rows give log n in a direction with n candidates; one candidate gives 0.
+
+    Raises `ShapeError` (dimensions, widths), `ArgumentError` (form, direction, scale), `LinksError` (no link at all,
+    or out of range) and `NonFiniteRowsError` (the loss is not finite; the message names the rows).
+
+    >>> rows = torch.eye(3)
+    >>> round(float(info_nce(rows, rows, logit_scale=2.0)), 4)
+    0.2395
+
+    Source: van den Oord et al. 2018 (arXiv:1807.03748) eq. 4; the symmetric form of CLIP (Radford et al. 2021, fig. 3);
+    the two forms for several positives are L_out and L_in of Khosla et al. 2020 (arXiv:2004.11362), eq. 2 and 3, where
+    ours of "inside" sums and does not average over positives.
+    """
+    return info_nce_parts(z_a, z_b, logit_scale, links, form, direction).loss
+
+
+def info_nce_parts(
+    z_a: torch.Tensor,
+    z_b: torch.Tensor,
+    logit_scale: torch.Tensor | float,
+    links: Any = None,
+    form: Form = "outside",
+    direction: Direction = "both",
+) -> LossParts:
+    """Return `info_nce` with its directions and the numbers of rows left out; arguments and errors as there."""
+    check_form(form)
+    with torch.autocast(z_a.device.type if isinstance(z_a, torch.Tensor) else "cpu", enabled=False):
+        given = contrast(z_a, z_b, logit_scale, links, direction)
+        cost = _outside if form == "outside" else _inside
+        return given.parts(cost, given.scale * given.cosines(), direction)
+
+
+def _outside(view: View) -> torch.Tensor:
+    costs = torch.logsumexp(view.scores, dim=1) - view.mean_over_positives(view.positive_scores)
+    return view.mean_over_anchors(costs)
+
+
+def _inside(view: View) -> torch.Tensor:
+    costs = torch.logsumexp(view.scores, dim=1) - log_sum_exp_of_positives(view)
+    return view.mean_over_anchors(costs)
+
+
+def log_sum_exp_of_positives(view: View) -> torch.Tensor:
+    """Return for each anchor log sum exp of the scores of its positives, (n,); 0 where there is none."""
+    scores = view.positive_scores
+    # The largest score of each anchor keeps the exponentials in range; rows without a positive get exp(0) x 0.
+    largest = (
+        scores.detach()
+        .new_zeros(len(view.counts))
+        .scatter_reduce(0, view.anchor, scores.detach(), "amax", include_self=False)
+    )
+    sums = view.sum_over_positives((scores - largest[view.anchor]).exp())
+    return largest + torch.where(view.counts > 0, sums, torch.ones_like(sums)).log()
