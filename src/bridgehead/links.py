@@ -124,6 +124,14 @@ class Links:
         brought into the batch count too. Time and memory are of the order of the batch and its links. Raises
         `LinksError` for what is no list of row numbers and for a row that there is not; -1 is none.
         """
+        found_a, found_b = self.pairs_within(rows_a, rows_b)
+        return Links(np.stack([found_a, found_b], axis=1), len(rows_a), len(rows_b))
+
+    def pairs_within(self, rows_a: Any, rows_b: Any) -> tuple[IntArray, IntArray]:
+        """Return what `within` does as two arrays of positions (P,), each pair once, without making links of them.
+
+        For a training step, which needs no more. Raises as `within`.
+        """
         rows_a = _as_rows(rows_a, self.n_a, "a")
         rows_b = _as_rows(rows_b, self.n_b, "b")
         units_a, units_b, between = self._units
@@ -131,7 +139,7 @@ class Links:
             units_b[rows_b], np.arange(len(rows_b)), (between.shape[1], len(rows_b))
         )
         found_a, found_b = local.nonzero()
-        return Links(np.stack([found_a, found_b], axis=1), len(rows_a), len(rows_b))
+        return found_a.astype(np.int64), found_b.astype(np.int64)
 
     def targets(self) -> tuple[IntArray, IntArray]:
         """Return (indptr, rows): the matches in b of row i of a are `rows[indptr[i]:indptr[i + 1]]`, ascending."""
