@@ -33,9 +33,11 @@ def a_model(**settings) -> TwoHeads:
     )
     model = TwoHeads(config).eval()
     model.head_b.fit_input(DENSE)
-    for parameter in model.parameters():
-        if parameter.ndim == 1:
-            torch.nn.init.normal_(parameter)
+    for name, value in model.state_dict().items():
+        if name.endswith("running_var"):
+            torch.nn.init.uniform_(value, 0.5, 2.0)
+        elif value.ndim == 1 and "std" not in name and "mean" not in name.removesuffix("running_mean"):
+            torch.nn.init.normal_(value)
     return model
 
 
@@ -50,7 +52,15 @@ ARCHITECTURES = [
     for activation, norm, residual, input_norm in product(
         ("gelu", "relu"), (True, False), (True, False), ("none", "unit", "standard")
     )
-] + [{"hidden": ()}]
+] + [
+    {"hidden": hidden, "norm": norm, "residual": residual, "activation": "relu" if len(hidden) % 2 else "gelu"}
+    for norm, residual, hidden in product(
+        ("layer", "batch", "rms", "none"),
+        ("none", "output", "layers"),
+        ((), (16,), (16, 16), (16, 24, 24), (16, 16, 12, 12)),
+    )
+    if hidden or residual != "output"
+]
 
 
 @pytest.mark.parametrize("settings", ARCHITECTURES, ids=str)

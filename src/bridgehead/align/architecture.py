@@ -3,13 +3,20 @@
 No torch here. This module is not about weights or arithmetic.
 """
 
+import operator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from bridgehead.errors import ConfigError
 
 InputNorm = Literal["none", "unit", "standard"]
+Norm = Literal["layer", "batch", "rms", "none"]
+Residual = Literal["none", "output", "layers"]
 ACTIVATIONS = ("gelu", "relu")
+NORMS = ("layer", "batch", "rms", "none")
+NORM_EPSILON = 1e-5
+"""What every norm adds under its square root: torch's default of LayerNorm and BatchNorm, taken for RMSNorm too."""
+RESIDUALS = ("none", "output", "layers")
 INPUT_NORMS = ("none", "unit", "standard")
 STORAGE = ("float32", "float16")
 MAX_WIDTH = 65_536
@@ -23,14 +30,24 @@ VERSION = "1"
 class HeadConfig:
     """The architecture of one projection head, (n, input_dim) -> (n, embed_dim).
 
-    z = W_k ... norm(act(W_1 x + b_1)) ... + b_k with one activation, then LayerNorm (`norm`), then dropout after each
-    layer of `hidden`; an empty `hidden` is one linear map. `residual` adds the first layer's output before activation
-    to z and needs hidden[0] == embed_dim. `sparse` heads read CSR rows through an embedding bag. `input_norm` comes
-    first: "unit" divides a row by its norm (a zero row stays zero), "standard" subtracts the mean and divides by the
-    standard deviation of the training rows (dense only; a column that is constant there becomes 0), "none" does
-    neither. `input_dropout` drops entries of the input in training, `dropout` those of hidden layers, both in [0, 1).
-    `init_std` is the standard deviation that the embedding bag starts from, over sqrt(width of the first layer).
-    Raises `ConfigError`.
+    With h_0 = x, hidden layer k is h_k = drop(norm(act(W_k h_(k-1) + b_k))), and z = W h_K + b over the last of them;
+    an empty `hidden` is one linear map.
+
+    `norm` over the units of a row, each with learned gain (and but for "rms" offset) and 1e-5 under the root: "layer"
+    (Ba et al. 2016, arXiv:1607.06450), "rms" (root mean square, without centring; Zhang and Sennrich 2019,
+    arXiv:1910.07467) or "none"; "batch" is over the rows of a batch (Ioffe and Szegedy 2015, arXiv:1502.03167), in
+    evaluation over running averages. True is "layer" and False "none".
+
+    `residual`: "output" adds W_1 x + b_1 to z and needs hidden[0] == embed_dim; "layers" adds h_(k-1) to h_k (He et al.
+    2016, arXiv:1512.03385) for every k of 2 or more whose layer is as wide as the one before; a head without such a
+    layer has no skip. The first layer has none, so that dense and CSR rows are treated alike. True is "output" and
+    False "none".
+
+    `sparse` heads read CSR rows through an embedding bag. `input_norm` comes first: "unit" divides a row by its norm (a
+    zero row stays zero), "standard" subtracts the mean and divides by the standard deviation of the training rows
+    (dense only; a column that is constant there becomes 0), "none" does neither. `input_dropout` drops entries of the
+    input in training, `dropout` those of hidden layers, both in [0, 1). `init_std` is the standard deviation that the
+    embedding bag starts from, over sqrt(width of the first layer). Raises `ConfigError`.
     """
 
     input_dim: int
@@ -39,31 +56,57 @@ class HeadConfig:
     activation: str = "gelu"
     dropout: float = 0.0
     input_dropout: float = 0.0
-    norm: bool = True
-    residual: bool = False
+    norm: str | bool = "layer"
+    residual: str | bool = "none"
     sparse: bool = False
     input_norm: str = "none"
     init_std: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
+        self._make_plain()
         if self.input_dim < 1 or not all(1 <= width <= MAX_WIDTH for width in self.widths):
             raise ConfigError(
                 f"input_dim = {self.input_dim}, hidden = {self.hidden}, embed_dim = {self.embed_dim}; "
                 f"expected widths of at least 1 and at most {MAX_WIDTH:,}, the input aside"
             )
         _one_of("activation", self.activation, ACTIVATIONS)
+        _one_of("norm", self.norm, NORMS)
+        _one_of("residual", self.residual, RESIDUALS)
         _one_of("input_norm", self.input_norm, INPUT_NORMS)
         for name in ("dropout", "input_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}; expected a share in [0, 1)")
         if self.sparse and self.input_norm == "standard":
             raise ConfigError("input_norm = 'standard' would make CSR rows dense; use 'unit' or 'none' for them")
-        if self.residual and (not self.hidden or self.hidden[0] != self.embed_dim):
+        if self.residual == "output" and (not self.hidden or self.hidden[0] != self.embed_dim):
             raise ConfigError(
-                f"residual needs a first hidden layer as wide as the space, not hidden = {self.hidden} with "
-                f"embed_dim = {self.embed_dim}"
+                f"residual needs a first hidden layer as wide as the space to be added to the output, not hidden = "
+                f"{self.hidden} with embed_dim = {self.embed_dim}; widen that layer, or take 'layers' or 'none'"
             )
+
+    def _make_plain(self) -> None:
+        """Turn numbers of numpy and the older True and False into what JSON holds, in place."""
+        try:
+            plain: dict[str, Any] = {"hidden": tuple(operator.index(width) for width in self.hidden)}
+            plain |= {name: operator.index(getattr(self, name)) for name in ("input_dim", "embed_dim")}
+            plain |= {name: float(getattr(self, name)) for name in ("dropout", "input_dropout", "init_std")}
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"input_dim = {self.input_dim!r}, hidden = {self.hidden!r}, embed_dim = {self.embed_dim!r}, dropout = "
+                f"{self.dropout!r}, input_dropout = {self.input_dropout!r}, init_std = {self.init_std!r}: {error}; "
+                "expected whole widths (hidden a list of them) and numbers"
+            ) from error
+        plain["sparse"] = bool(self.sparse)
+        if isinstance(self.norm, bool):
+            plain["norm"] = "layer" if self.norm else "none"
+        if isinstance(self.residual, bool):
+            plain["residual"] = "output" if self.residual else "none"
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    def skips(self, number: int) -> bool:
+        """Say whether a skip leads around hidden layer `number`, counted from 0."""
+        return self.residual == "layers" and number > 0 and self.hidden[number] == self.hidden[number - 1]
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -91,8 +134,12 @@ class HeadsConfig:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; `from_dict` reads them back."""
-        return asdict(self)
+        """Return plain values as JSON holds them; `from_dict` reads them back."""
+        plain = asdict(self) | {"logit_scale": float(self.logit_scale), "learn_scale": bool(self.learn_scale)}
+        for side in ("a", "b"):
+            plain[side]["hidden"] = list(plain[side]["hidden"])
+        plain["bounds"] = None if self.bounds is None else [float(bound) for bound in self.bounds]
+        return plain
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "HeadsConfig":
@@ -112,6 +159,6 @@ def in_float32(number: float) -> bool:
     return 1.2e-38 <= abs(number) <= 3.4e38
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _one_of(name: str, value: str | bool, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ConfigError(f"{name} = {value!r}; expected one of {', '.join(allowed)}")

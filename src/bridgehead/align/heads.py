@@ -12,11 +12,38 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from bridgehead.align.architecture import HeadConfig
+from bridgehead.align.architecture import NORM_EPSILON, HeadConfig
 from bridgehead.align.bags import CsrBatch, bag_sum, csr_batch
 from bridgehead.errors import ShapeError
 
-__all__ = ["CsrBatch", "Head", "HeadConfig", "csr_batch"]
+__all__ = ["BatchNorm", "CsrBatch", "Head", "HeadConfig", "csr_batch"]
+
+
+class BatchNorm(nn.Module):
+    """Batch normalisation of (B, width) that takes a batch of one row too.
+
+    In training it subtracts the mean and divides by the deviation of each unit over the batch, and moves the running
+    averages a tenth of the way towards them (the variance by B - 1); in evaluation it uses the running averages. A
+    batch of one row has no variance: in training it is treated as in evaluation and moves nothing. Source: Ioffe and
+    Szegedy 2015 (arXiv:1502.03167), algorithm 1; torch's BatchNorm1d refuses the single row.
+    """
+
+    running_mean: torch.Tensor
+    running_var: torch.Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_var", torch.ones(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (B, width)."""
+        over_batch = self.training and len(x) > 1
+        return F.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, over_batch, momentum=0.1, eps=NORM_EPSILON
+        )
 
 
 class Head(nn.Module):
@@ -43,7 +70,9 @@ class Head(nn.Module):
             self.register_buffer("mean", torch.zeros(config.input_dim))
             self.register_buffer("inverse_std", torch.ones(config.input_dim))
         self.rest = nn.ModuleList(nn.Linear(wide, out) for wide, out in pairwise(widths))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in config.hidden) if config.norm else None
+        self.norms = (
+            None if config.norm == "none" else nn.ModuleList(_norm(str(config.norm), width) for width in config.hidden)
+        )
 
     def fit_input(self, rows: Any) -> None:
         """Take mean and standard deviation of the columns from the training rows (dense numpy, float64 inside).
@@ -60,13 +89,16 @@ class Head(nn.Module):
     def forward(self, x: torch.Tensor | CsrBatch) -> torch.Tensor:
         """Return (B, embed_dim)."""
         first = self._first_sparse(x) if isinstance(x, CsrBatch) else self._first_dense(x)
-        hidden = first
+        # `hidden` is what a layer gives before its activation, `below` the finished units of the layer under it.
+        hidden, below = first, first
         for number, layer in enumerate(self.rest):
-            hidden = F.gelu(hidden) if self.config.activation == "gelu" else F.relu(hidden)
+            units = F.gelu(hidden) if self.config.activation == "gelu" else F.relu(hidden)
             if self.norms is not None:
-                hidden = self.norms[number](hidden)
-            hidden = layer(F.dropout(hidden, self.config.dropout, self.training))
-        return hidden + first if self.config.residual else hidden
+                units = self.norms[number](units)
+            units = F.dropout(units, self.config.dropout, self.training)
+            below = below + units if self.config.skips(number) else units
+            hidden = layer(below)
+        return hidden + first if self.config.residual == "output" else hidden
 
     def _first_dense(self, x: torch.Tensor) -> torch.Tensor:
         if self.config.sparse:
@@ -93,6 +125,12 @@ class Head(nn.Module):
             x = x.with_weights(F.dropout(x.weights, self.config.input_dropout))
         table: torch.Tensor = self.first.weight  # type: ignore[assignment]
         return bag_sum(table, x) + self.first_bias
+
+
+def _norm(kind: str, width: int) -> nn.Module:
+    if kind == "layer":
+        return nn.LayerNorm(width, eps=NORM_EPSILON)
+    return BatchNorm(width) if kind == "batch" else nn.RMSNorm(width, eps=NORM_EPSILON)
 
 
 def _column_moments(rows: Any, block: int = 8192) -> tuple[Any, Any]:

@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 from scipy.special import erf
 
-from bridgehead.align.architecture import HeadConfig, HeadsConfig
+from bridgehead.align.architecture import NORM_EPSILON, HeadConfig, HeadsConfig
 from bridgehead.align.heads_file import read_heads_file
 from bridgehead.errors import ArgumentError, RunStateError, ShapeError
 from bridgehead.vectors import FloatArray, float32_rows, unit_rows
 
-_LAYER_NORM_EPSILON = 1e-5  # torch's default, which the heads are trained with
+_NORM_WEIGHTS = {
+    "layer": ("weight", "bias"),
+    "batch": ("weight", "bias", "running_mean", "running_var"),
+    "rms": ("weight",),
+    "none": (),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +79,13 @@ class NumpyHeads:
 
 def _forward(config: HeadConfig, weight: Callable[[str], FloatArray], rows: Any) -> FloatArray:
     first = _first_sparse(config, weight, rows) if config.sparse else _first_dense(config, weight, rows)
-    hidden = first
+    hidden, below = first, first
     for number in range(len(config.hidden)):
-        hidden = _gelu(hidden) if config.activation == "gelu" else np.maximum(hidden, 0)
-        if config.norm:
-            hidden = _layer_norm(hidden, weight(f"norms.{number}.weight"), weight(f"norms.{number}.bias"))
-        hidden = hidden @ weight(f"rest.{number}.weight").T + weight(f"rest.{number}.bias")
-    return hidden + first if config.residual else hidden
+        units = _gelu(hidden) if config.activation == "gelu" else np.maximum(hidden, 0)
+        units = _normed(str(config.norm), units, weight, f"norms.{number}")
+        below = below + units if config.skips(number) else units
+        hidden = below @ weight(f"rest.{number}.weight").T + weight(f"rest.{number}.bias")
+    return hidden + first if config.residual == "output" else hidden
 
 
 def _first_dense(config: HeadConfig, weight: Callable[[str], FloatArray], rows: FloatArray) -> FloatArray:
@@ -113,10 +118,22 @@ def _gelu(x: FloatArray) -> FloatArray:
     return np.asarray(0.5 * x * (1 + erf(x * np.float32(0.7071067811865476))), dtype=np.float32)
 
 
-def _layer_norm(x: FloatArray, gain: FloatArray, bias: FloatArray) -> FloatArray:
-    centred = x - x.mean(axis=1, keepdims=True)
-    variance = (centred * centred).mean(axis=1, keepdims=True)
-    return np.asarray(centred / np.sqrt(variance + np.float32(_LAYER_NORM_EPSILON)) * gain + bias)
+def _normed(kind: str, x: FloatArray, weight: Callable[[str], FloatArray], place: str) -> FloatArray:
+    """Return what the norm of this kind, whose weights are under `place`, makes of (n, width)."""
+    if kind == "none":
+        return x
+
+    def own(name: str) -> FloatArray:
+        return weight(f"{place}.{name}")
+
+    epsilon = np.float32(NORM_EPSILON)
+    if kind == "batch":
+        gain = own("weight") / np.sqrt(own("running_var") + epsilon)
+        return np.asarray((x - own("running_mean")) * gain + own("bias"))
+    centred = x - x.mean(axis=1, keepdims=True) if kind == "layer" else x
+    squares = (centred * centred).mean(axis=1, keepdims=True)
+    scaled = centred / np.sqrt(squares + epsilon) * own("weight")
+    return np.asarray(scaled + own("bias") if kind == "layer" else scaled)
 
 
 def _expected(config: HeadsConfig) -> list[str]:
@@ -125,7 +142,7 @@ def _expected(config: HeadsConfig) -> list[str]:
         own = ["first.weight", "first_bias" if head.sparse else "first.bias"]
         own += ["mean", "inverse_std"] if head.input_norm == "standard" else []
         for number in range(len(head.hidden)):
-            parts = ("rest", "norms") if head.norm else ("rest",)
-            own += [f"{part}.{number}.{kind}" for part in parts for kind in ("weight", "bias")]
+            own += [f"rest.{number}.{kind}" for kind in ("weight", "bias")]
+            own += [f"norms.{number}.{kind}" for kind in _NORM_WEIGHTS[str(head.norm)]]
         names += [f"head_{side}.{name}" for name in own]
     return names
