@@ -39,7 +39,7 @@ def test_the_fingerprint_is_of_what_shapes_the_result():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"epoch": 3}, r"epoch: Extra inputs are not permitted \(got 3\)"),
+        ({"epoch": 3}, r"epoch: unknown key; did you mean 'epochs'. \(got 3\)"),
         ({"epochs": 0}, "epochs: .*greater than or equal to 1"),
         ({"batch_size": 1}, "batch_size: .*greater than or equal to 2"),
         ({"dropout": 1.0}, "dropout: .*less than 1"),
@@ -48,7 +48,7 @@ def test_the_fingerprint_is_of_what_shapes_the_result():
         ({"logit_scale_init": 500}, "lies outside logit_scale_bounds"),
         ({"logit_scale_bounds": (5, 1)}, "lies outside logit_scale_bounds"),
         ({"betas": (0.9, 1.0)}, "betas"),
-        ({"residual": True}, "residual needs a first hidden layer"),
+        ({"residual": True}, "residual = 'output' needs a first hidden layer"),
         ({"seed": -1}, "seed"),
         ({"hidden": (10**9,)}, "hidden = .*expected widths of at least 1 and at most 65,536"),
         ({"logit_scale_bounds": (0, 1e300)}, "logit_scale_bounds .*float32"),

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from bridgehead.errors import ConfigError, InputFileNotFoundError
 from bridgehead.train.config import TrainConfig
+from bridgehead.train.config_faults import config_faults
 
 STARTER = "starter"
 CHEMICALS = "chemicals"
@@ -173,10 +174,7 @@ def config_of(settings: Any) -> RunConfig:
     try:
         return RunConfig.model_validate(settings)
     except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, f['loc'])) or 'config'}: {f['msg']} (got {f['input']!r:.80})" for f in error.errors()
-        ]
-        raise ConfigError("the config is not understood: " + "; ".join(faults)) from error
+        raise ConfigError(f"the config is not understood: {config_faults(error, RunConfig, 'config')}") from error
 
 
 def read_config(path: str | Path) -> RunConfig:

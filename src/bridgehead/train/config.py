@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bridgehead.align.architecture import MAX_WIDTH, HeadConfig, HeadsConfig, in_float32
 from bridgehead.errors import ConfigError
 from bridgehead.files import hash_json
+from bridgehead.train.config_faults import config_faults
 
 
 class TrainConfig(BaseModel):
@@ -93,11 +94,9 @@ class TrainConfig(BaseModel):
         try:
             return cls.model_validate({**(settings or {}), **changes})
         except ValidationError as error:
-            faults = [
-                f"{'.'.join(map(str, fault['loc'])) or 'train'}: {fault['msg']} (got {fault['input']!r:.80})"
-                for fault in error.errors()
-            ]
-            raise ConfigError("the settings of training are not understood: " + "; ".join(faults)) from error
+            raise ConfigError(
+                f"the settings of training are not understood: {config_faults(error, cls, 'train')}"
+            ) from error
 
     def heads(self, a: tuple[int, bool], b: tuple[int, bool]) -> HeadsConfig:
         """Return the architecture for the (width, is it CSR) of each side's rows."""

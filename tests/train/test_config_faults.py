@@ -1,0 +1,38 @@
+import pytest
+
+from bridgehead.errors import ConfigError
+from bridgehead.runs.config import config_of
+from bridgehead.train import TrainConfig
+
+PAIRS = {"path": "pairs.csv", "a": "smiles", "b": "text"}
+ENCODE = {"a": "molecule:fingerprints", "b": "text:ngram"}
+
+
+@pytest.mark.parametrize(
+    "key, meant",
+    [("learning_rat", "learning_rate"), ("Epochs", "epochs"), ("embed_dims", "embed_dim")],
+)
+def test_an_unknown_setting_of_training_gets_the_nearest_known_one(key, meant):
+    with pytest.raises(ConfigError, match=f"{key}: unknown key; did you mean '{meant}'"):
+        TrainConfig.of({key: 3})
+
+
+def test_a_key_in_the_wrong_section_is_sent_to_the_right_one():
+    with pytest.raises(ConfigError, match=r"pairs\.epochs: unknown key; did you mean 'train\.epochs'"):
+        config_of({"pairs": {**PAIRS, "epochs": 3}, "encode": ENCODE})
+
+
+def test_a_misspelt_section_is_named_with_the_one_that_was_meant():
+    with pytest.raises(ConfigError, match="trian: unknown key; did you mean 'train'"):
+        config_of({"pairs": PAIRS, "encode": ENCODE, "trian": {}})
+
+
+def test_a_key_like_no_other_gets_the_list_of_those_that_there_are():
+    with pytest.raises(ConfigError, match=r"split\.zzz: unknown key; known here: hold_out, fractions"):
+        config_of({"pairs": PAIRS, "encode": ENCODE, "split": {"zzz": 1}})
+
+
+@pytest.mark.parametrize("settings", [{"logit_scale_init": -1.0}, {"embed_dim": 0}, {"logit_scale_init": 0}])
+def test_a_negative_scale_and_a_space_of_no_dimensions_are_refused_with_the_range(settings):
+    with pytest.raises(ConfigError, match="greater than"):
+        TrainConfig.of(settings)
