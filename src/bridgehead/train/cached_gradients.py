@@ -69,7 +69,7 @@ def cached_gradients(
         ):
             if z.grad is None:
                 continue
-            gradients = torch.split(z.grad, [len(part) for part in rows])  # type: ignore[no-untyped-call]
+            gradients = torch.split(z.grad, [len(part) for part in rows])
             for number, (chunk, gradient) in enumerate(zip(chunks, gradients, strict=True)):
                 again = _encoded(encode, chunk, seed, side, number)
                 if again.requires_grad:
