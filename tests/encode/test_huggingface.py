@@ -13,7 +13,7 @@ import pytest
 
 from bridgehead.encode import RowCache, load_encoder, make_encoder
 from bridgehead.encode.hub import find_model
-from bridgehead.errors import EncoderError, InputFileNotFoundError, MismatchError, OfflineError
+from bridgehead.errors import ArgumentError, EncoderError, InputFileNotFoundError, MismatchError, OfflineError
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghij", "blocks", "the", "enzyme", "receptor", "opens", "##s"]
 TEXTS = ["blocks the enzyme", "opens the receptor", "the", "a b c d e f g h i j"]
@@ -55,7 +55,7 @@ def cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left * right).sum(axis=1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "last"])
 def test_rows_are_those_of_transformers_one_text_at_a_time(tiny: Path, pooling: str) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
@@ -65,7 +65,13 @@ def test_rows_are_those_of_transformers_one_text_at_a_time(tiny: Path, pooling: 
     encoded = encoder.encode(TEXTS)
     with torch.no_grad():
         hidden = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0] for text in TEXTS]
-    expected = np.stack([(h[0] if pooling == "cls" else h.mean(dim=0)).numpy() for h in hidden])
+    of = {
+        "mean": lambda h: h.mean(dim=0),
+        "cls": lambda h: h[0],
+        "max": lambda h: h.amax(dim=0),
+        "last": lambda h: h[-1],
+    }
+    expected = np.stack([of[pooling](h).numpy() for h in hidden])
     np.testing.assert_allclose(encoded.rows, expected, atol=1e-5)
     assert encoded.rows.dtype == np.float32 and encoder.n_columns == 16 and not encoder.sparse
 
@@ -96,6 +102,13 @@ def test_long_texts_are_cut_before_the_closing_token_and_listed(tiny: Path) -> N
     # All three are 62 times "a" between the same special tokens.
     assert cosines(encoded.rows[[0, 0]], encoded.rows[1:3]).min() >= 1 - 1e-5
     assert encoded.report.identical_groups == [["fits", "long", "huge"]]
+
+
+def test_the_closing_token_is_what_last_pools_even_of_a_text_that_is_cut(tiny: Path) -> None:
+    encoded = make_encoder(f"text:hf={tiny}", pooling="last", max_tokens=8).encode(["a b c d e f", "a b c d e f g h i"])
+    assert encoded.report.truncated_ids == ["1"]
+    # The two are the same six words between the same special tokens once the second is cut.
+    np.testing.assert_allclose(encoded.rows[0], encoded.rows[1], atol=1e-6)
 
 
 def test_a_lower_limit_of_tokens_is_kept_and_a_higher_one_refused(tiny: Path) -> None:
@@ -177,8 +190,18 @@ def test_a_folder_without_a_model_and_a_bad_setting_are_refused(tiny: Path, tmp_
         make_encoder(f"text:hf={tmp_path}")
     with pytest.raises(InputFileNotFoundError, match="expected a folder with a model, or a hub name"):
         make_encoder(f"text:hf={tmp_path / 'absent'}")
-    with pytest.raises(EncoderError, match="expected one of mean, cls"):
-        make_encoder(f"text:hf={tiny}", pooling="max")
+    with pytest.raises(EncoderError, match="expected one of mean, cls, max, last"):
+        make_encoder(f"text:hf={tiny}", pooling="median")
+    with pytest.raises(ArgumentError, match=r"device = 'abacus'.*expected 'cpu'"):
+        make_encoder(f"text:hf={tiny}", device="abacus").encode(["a"])
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_encoded(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    with pytest.raises(ArgumentError, match=r"device = 'cuda', but torch .* finds 0 such devices here"):
+        make_encoder(f"text:hf={tiny}", device="cuda").encode(["a"])
 
 
 FORBID_SOCKETS = """

@@ -30,11 +30,15 @@ _LIBRARIES = ("torch", "transformers", "tokenizers")
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model on disk. `hidden_size` is the width of its hidden states, `notes` what a user should know."""
+    """A model on disk. `hidden_size` is the width of its hidden states, `notes` what a user should know.
+
+    Of a model that `is_encoder_decoder` only the first half is used.
+    """
 
     path: Path
     hidden_size: int
     notes: list[str] = field(default_factory=list)
+    is_encoder_decoder: bool = False
 
     @cached_property
     def content_hash(self) -> str:
@@ -51,15 +55,23 @@ class ModelFolder:
 def find_model(name: str, *, revision: str | None = None, online: bool = False) -> ModelFolder:
     """Return the folder of a model: `name` itself where that is a folder, else its snapshot in the hub's cache.
 
+    Raises as `find_folder` does, and `EncoderError` when the folder holds no model.
+    """
+    return _checked(find_folder(name, revision=revision, online=online))
+
+
+def find_folder(name: str, *, revision: str | None = None, online: bool = False) -> Path:
+    """Return where `name` lies: itself where that is a folder, else its snapshot in the hub's cache; not looked into.
+
     With `online` a model that is not cached is fetched first. Raises `OfflineError` with the command that fetches it,
-    `InputFileNotFoundError` for a folder that does not exist, and `EncoderError` when the folder holds no model.
+    `InputFileNotFoundError` for a folder that does not exist, and `EncoderError` when the hub does not give it.
     """
     path = Path(name).expanduser()
     if path.is_dir():
-        return _checked(path)
+        return path
     if not _HUB_NAME.fullmatch(name) or name.startswith((".", "~")):
         raise InputFileNotFoundError(f"{name} does not exist; expected a folder with a model, or a hub name (org/name)")
-    return _checked(_fetched(name, revision) if online else _cached(name, revision))
+    return _fetched(name, revision) if online else _cached(name, revision)
 
 
 def _cached(name: str, revision: str | None) -> Path:
@@ -83,7 +95,12 @@ def _fetched(name: str, revision: str | None) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise MissingExtraError("huggingface-hub", "hub") from error
-    return Path(snapshot_download(name, revision=revision, allow_patterns=_FETCHED))
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=_FETCHED))
+    except (OSError, ValueError) as error:
+        raise EncoderError(
+            f"the model {name!r} cannot be fetched ({error}); check the name, the revision and the connection"
+        ) from error
 
 
 def _checked(path: Path) -> ModelFolder:
@@ -102,7 +119,7 @@ def _checked(path: Path) -> ModelFolder:
     notes = []
     if any("auto_map" in part for part in parts):
         notes.append("the model comes with code of its own, which is not run: the library's own classes are used")
-    return ModelFolder(path, size, notes)
+    return ModelFolder(path, size, notes, bool(config.get("is_encoder_decoder")))
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """`text:hf=<name or folder>`: rows of a pretrained text model, read from disk and run on frozen weights.
 
-Finding the model and its fingerprint is in `hub`. This module is the only one of the folder that loads torch and
-transformers, when the first text is encoded. It is not about training the model.
+Finding the model and its fingerprint is in `hub`, pooling in `pooling`. This module is the only one of the folder that
+loads torch and transformers, when the first text is encoded. It is not about training the model: who does that takes
+the network from `load_network`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,27 +23,29 @@ from bridgehead.encode.base import (
 )
 from bridgehead.encode.cache import Block, Progress, RowCache, cached_rows
 from bridgehead.encode.hub import ModelFolder, find_model
-from bridgehead.errors import EncoderError, MismatchError, MissingExtraError
+from bridgehead.encode.pooling import POOLINGS, pool
+from bridgehead.errors import ArgumentError, EncoderError, MismatchError, MissingExtraError
 from bridgehead.files import read_json
 from bridgehead.vectors import FloatArray, IntArray
 
-POOLINGS = ("mean", "cls")
 _VERSION = 1
 _BATCHES_PER_BLOCK = 16
 # A text is cut here before tokenising, so that a cell of megabytes costs nothing; no tokenizer makes longer tokens.
 _CHARACTERS_PER_TOKEN = 100
+_OFFLINE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 class HuggingFaceEncoder(Encoder):
     """Hidden states of the last layer, pooled to one row a text: dense float32, not scaled to unit length.
 
     `pooling` is `mean` (over all tokens of the text, special ones included, padding left out; what sentence encoders
-    are trained with) or `cls` (the first token). Texts longer than `max_tokens` (default: the model's own limit) are
-    cut, counted and listed. `unknown_share` is the share of tokens that the tokenizer does not know. A text without
-    any token keeps a zero row. Texts are sorted by length and padded only to the longest of their batch; the order of
-    the input is restored, and a text's row does not depend on its batch beyond float32 rounding (cosine at least
-    1 - 1e-5). Nothing is fetched unless `online`; code that comes with a model is never run, and weights are read from
-    safetensors only.
+    are trained with), `cls` (the first token), `max` (the largest value of each column) or `last` (the last token, what
+    decoders are trained with; a closing special token survives the cutting of long texts). Texts longer than
+    `max_tokens` (default: the model's own limit) are cut, counted and listed. `unknown_share` is the share of tokens
+    that the tokenizer does not know. A text without any token keeps a zero row. Texts are sorted by length and padded
+    only to the longest of their batch; the order of the input is restored, and a text's row does not depend on its
+    batch beyond float32 rounding (cosine at least 1 - 1e-5). Nothing is fetched unless `online`; code that comes with a
+    model is never run, and weights are read from safetensors only.
     """
 
     kind: ClassVar[str] = "text:hf"
@@ -155,21 +158,17 @@ class _Network:
             raise MissingExtraError("transformers", "hub") from error
         self._torch = torch
         self.pooling = pooling
-        self.device = device
-        options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        self.device = check_device(device)
+        self.network = load_network(folder).to(self.device)
         with _quiet(transformers):
             try:
-                self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder.path), **options)
-                model = transformers.AutoModel.from_pretrained(
-                    str(folder.path), use_safetensors=True, dtype=torch.float32, **options
-                )
+                self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder.path), **_OFFLINE)
             except (OSError, ValueError, KeyError, ImportError) as error:
-                raise EncoderError(f"{folder.path} cannot be loaded as a text model: {error}") from error
-        self.network = (model.get_encoder() if model.config.is_encoder_decoder else model).to(device).eval()
+                raise EncoderError(f"{folder.path} cannot be loaded as a text model (tokenizer): {error}") from error
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
         self.tokenizer.padding_side = "right"
-        limit = _token_limit(self.tokenizer, model.config)
+        limit = _token_limit(self.tokenizer, self.network.config)
         if max_tokens is not None and max_tokens > limit:
             raise EncoderError(f"max_tokens = {max_tokens}; {folder.path} takes at most {limit}")
         self.max_tokens = max_tokens or limit
@@ -201,13 +200,47 @@ class _Network:
         ids = torch.tensor([own + [padding] * (longest - len(own)) for own in tokens], device=self.device)
         mask = torch.tensor([[1] * len(own) + [0] * (longest - len(own)) for own in tokens], device=self.device)
         with torch.inference_mode():
-            hidden = self.network(input_ids=ids, attention_mask=mask).last_hidden_state.float()
-            if self.pooling == "cls":
-                pooled = hidden[:, 0]
-            else:
-                weights = mask.unsqueeze(-1).float()
-                pooled = (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp_min(1)
+            pooled = pool(self.network(input_ids=ids, attention_mask=mask).last_hidden_state, mask, self.pooling)
         return np.asarray(pooled.cpu().numpy(), dtype=np.float32)
+
+
+def load_network(folder: ModelFolder) -> Any:
+    """Return the model of a folder as a torch module, float32, on the CPU, in evaluation mode; of two halves the first.
+
+    Its output has `last_hidden_state` (B, T, d). Weights come from safetensors only, code that lies beside them is not
+    run, nothing is fetched, and torch's random state is left alone. Raises `EncoderError` and `MissingExtraError`.
+    """
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError("transformers", "hub") from error
+    # What a folder lacks (the pooler of a language model) is drawn at random, though no hidden state depends on it.
+    with _quiet(transformers), torch.random.fork_rng(devices=[]):
+        try:
+            model = transformers.AutoModel.from_pretrained(
+                str(folder.path), use_safetensors=True, dtype=torch.float32, **_OFFLINE
+            )
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise EncoderError(f"{folder.path} cannot be loaded as a text model: {error}") from error
+    return (model.get_encoder() if model.config.is_encoder_decoder else model).eval()
+
+
+def check_device(device: Any) -> Any:
+    """Return `device` as torch's, if this machine has it. Raises `ArgumentError` where it lacks it."""
+    import torch
+
+    try:
+        wanted = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ArgumentError(f"device = {device!r} ({error}); expected 'cpu', 'cuda', 'cuda:0' or 'mps'") from error
+    counts = {"cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if (wanted.index or 0) >= counts.get(wanted.type, 1):
+        raise ArgumentError(
+            f"device = {device!r}, but torch {torch.__version__} finds {counts[wanted.type]} such devices here; use "
+            "device = 'cpu', or a machine (and a build of torch) with one"
+        )
+    return wanted
 
 
 def _token_limit(tokenizer: Any, config: Any) -> int:
