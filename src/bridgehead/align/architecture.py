@@ -159,6 +159,17 @@ def in_float32(number: float) -> bool:
     return 1.2e-38 <= abs(number) <= 3.4e38
 
 
+def whole_width(name: str, value: Any) -> int:
+    """Return `value` as the width of a layer or of rows, 1 to `MAX_WIDTH`. Raises `ConfigError` that names it."""
+    try:
+        width = operator.index(value)
+    except TypeError:
+        width = 0
+    if not 1 <= width <= MAX_WIDTH:
+        raise ConfigError(f"{name} = {value!r}; expected a whole number of dimensions, 1 to {MAX_WIDTH:,}")
+    return width
+
+
 def _one_of(name: str, value: str | bool, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ConfigError(f"{name} = {value!r}; expected one of {', '.join(allowed)}")
