@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
-from bridgehead.align.losses.contrast import Direction, Form, LossParts, View, check_form, contrast
+from bridgehead.align.losses.contrast import Contrast, Direction, Form, LossParts, View, check_form, contrast
+from bridgehead.align.losses.tiled import score_sums
+from bridgehead.align.losses.tiles import Products, Tile, check_tile
 
 
 def info_nce(
@@ -17,6 +19,8 @@ def info_nce(
     links: Any = None,
     form: Form = "outside",
     direction: Direction = "both",
+    tile: Tile = None,
+    products: Products = "float32",
 ) -> torch.Tensor:
     """Return the InfoNCE loss of two sets of rows, a scalar of at least 0.
 
@@ -34,8 +38,16 @@ def info_nce(
     positives of an anchor stay in the denominator. Rows without a positive are candidates but no anchors;
     `info_nce_parts` counts them. Identical rows give log n in a direction with n candidates; one candidate gives 0.
 
-    Raises `ShapeError` (dimensions, widths), `ArgumentError` (form, direction, scale), `LinksError` (no link at all,
-    or out of range) and `NonFiniteRowsError` (the loss is not finite; the message names the rows).
+    `tile` bounds the memory: with a number of rows, the scores are only ever held in squares of that many rows and
+    columns (and computed once more for the gradient); value and gradient are the same, to rounding (1e-10 in float64,
+    1e-5 in float32). "auto" lets `choose_tile` say, and keeps tiles while there is memory; it suits any batch. None
+    holds the n_a x n_b scores at once, which is what the tests compare with. `products="bf16"` (with `tile`) takes the
+    matrix products in bfloat16: faster where the processor has instructions for it. A score is then rounded to 8 bits,
+    at most 2^-8 of itself, the positives' scores are not; the loss of random rows at s = 14 and 100 was within 0.1 %,
+    the gradient within 1 % (of its norm).
+
+    Raises `ShapeError` (dimensions, widths), `ArgumentError` (form, direction, scale, tile, products), `LinksError` (no
+    link at all, or out of range) and `NonFiniteRowsError` (the loss is not finite; the message names the rows).
 
     >>> rows = torch.eye(3)
     >>> round(float(info_nce(rows, rows, logit_scale=2.0)), 4)
@@ -45,7 +57,7 @@ def info_nce(
     the two forms for several positives are L_out and L_in of Khosla et al. 2020 (arXiv:2004.11362), eq. 2 and 3, where
     ours of "inside" sums and does not average over positives.
     """
-    return info_nce_parts(z_a, z_b, logit_scale, links, form, direction).loss
+    return info_nce_parts(z_a, z_b, logit_scale, links, form, direction, tile, products).loss
 
 
 def info_nce_parts(
@@ -55,11 +67,21 @@ def info_nce_parts(
     links: Any = None,
     form: Form = "outside",
     direction: Direction = "both",
+    tile: Tile = None,
+    products: Products = "float32",
 ) -> LossParts:
     """Return `info_nce` with its directions and the numbers of rows left out; arguments and errors as there."""
     check_form(form)
+    check_tile(tile, products)
     with torch.autocast(z_a.device.type if isinstance(z_a, torch.Tensor) else "cpu", enabled=False):
         given = contrast(z_a, z_b, logit_scale, links, direction)
+        if tile is not None:
+            sums = score_sums(given, direction, tile, products)
+            forth, back = (
+                None if totals is None else _from_sums(view, totals, sums.positives, form)
+                for view, totals in zip(_pair_views(given), (sums.rows, sums.columns), strict=True)
+            )
+            return given.joined(forth, back)
         cost = _outside if form == "outside" else _inside
         return given.parts(cost, given.scale * given.cosines(), direction)
 
@@ -74,9 +96,28 @@ def _inside(view: View) -> torch.Tensor:
     return view.mean_over_anchors(costs)
 
 
-def log_sum_exp_of_positives(view: View) -> torch.Tensor:
-    """Return for each anchor log sum exp of the scores of its positives, (n,); 0 where there is none."""
-    scores = view.positive_scores
+def _pair_views(given: Contrast) -> tuple[View, View]:
+    """Return both directions with pairs and counts alone: there are no scores to look at."""
+    p, none = given.positives, given.unit_a.new_empty(0, 0)
+    return View(none, p.a, p.b, p.counts_a), View(none, p.b, p.a, p.counts_b)
+
+
+def _from_sums(view: View, totals: torch.Tensor, positive_scores: torch.Tensor, form: Form) -> torch.Tensor:
+    """Return `_outside` or `_inside` of what `score_sums` gives: log sum exp (n,) and the positives' scores (P,)."""
+    is_anchor = view.counts > 0
+    weights = is_anchor.to(totals.dtype) / is_anchor.sum()
+    if form == "inside":
+        return (weights * (totals - log_sum_exp_of_positives(view, positive_scores))).sum()
+    shares = (weights / view.counts.clamp(min=1))[view.anchor]
+    return (weights * totals).sum() - (shares * positive_scores).sum()
+
+
+def log_sum_exp_of_positives(view: View, positive_scores: torch.Tensor | None = None) -> torch.Tensor:
+    """Return for each anchor log sum exp of the scores of its positives, (n,); 0 where there is none.
+
+    `positive_scores` (P,) stand in for those of a view without scores.
+    """
+    scores = view.positive_scores if positive_scores is None else positive_scores
     # The largest score of each anchor keeps the exponentials in range; rows without a positive get exp(0) x 0.
     largest = (
         scores.detach()
