@@ -282,3 +282,12 @@ def test_the_kept_arguments_make_the_same_model_again():
     again = ProjectionCL(**model.config)
     again.load_state_dict(model.state_dict())
     assert all(torch.equal(a, b) for a, b in zip(model.eval()(*batch()), again.eval()(*batch()), strict=True))
+
+
+def test_a_model_saved_in_a_folder_is_the_same_model_again(tmp_path):
+    model = small(num_layers=2, hidden_dim=8, min_logit_scale=0.5, logit_scale_init=3.0)
+    set_scale(model, 7.0)
+    model.save_pretrained(tmp_path / "model")
+    again = ProjectionCL.from_pretrained(tmp_path / "model")
+    assert again.config == model.config and again.init_value == model.init_value
+    assert all(torch.equal(a, b) for a, b in zip(model(*batch()), again(*batch()), strict=True))

@@ -45,3 +45,11 @@ def test_the_gradient_is_that_of_the_formula():
     torch.manual_seed(0)
     head = ProjectionHead(3, 2).double()
     assert torch.autograd.gradcheck(head, (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),))
+
+
+def test_a_head_saved_in_a_folder_is_the_same_head_again(tmp_path):
+    head = ProjectionHead(6, 4)
+    head.save_pretrained(tmp_path / "head")
+    again = ProjectionHead.from_pretrained(tmp_path / "head")
+    x = torch.ones(2, 6)
+    assert again.config == head.config and torch.equal(again(x), head(x))

@@ -48,3 +48,12 @@ def test_what_cannot_be_is_refused():
         tower(4, activation="tanh")
     with pytest.raises(ShapeError, match=r"expected \(n, 11\)"):
         TwoTowers(14, 11)(torch.ones(2, 14), torch.ones(2, 14))
+
+
+def test_towers_saved_in_a_folder_are_the_same_towers_again(tmp_path):
+    model = TwoTowers(4, 5, 6, (8, 7), norm="batch").train()
+    model(torch.randn(9, 4), torch.randn(9, 5))
+    model.save_pretrained(tmp_path / "towers")
+    again = TwoTowers.from_pretrained(tmp_path / "towers")
+    x = torch.ones(2, 5)
+    assert torch.equal(again.encode_b(x), model.eval().encode_b(x))

@@ -14,10 +14,11 @@ from torch import nn
 from bridgehead.align.architecture import in_float32, whole_width
 from bridgehead.align.losses.contrast import unit
 from bridgehead.align.losses.infonce import info_nce
+from bridgehead.align.pretrained import Pretrained
 from bridgehead.errors import ArgumentError, RunStateError, ShapeError
 
 
-class ProjectionCL(nn.Module):
+class ProjectionCL(Pretrained, nn.Module):
     """Two projection heads, (B, modality_dims[0]) and (B, modality_dims[1]) -> (B, embed_dim), and a logit scale.
 
     A head is a chain of `num_layers` linear layers with GELU and then dropout between them; the layers inside are
@@ -32,7 +33,7 @@ class ProjectionCL(nn.Module):
     for good.
 
     Attributes: `proj_a` and `proj_b` (`nn.Sequential`), `hidden_dim`, `init_value`, `logit_scale`, and `config`, the
-    arguments.
+    arguments; `save_pretrained` and `from_pretrained` come from `Pretrained`.
 
     Raises `ArgumentError` (a ValueError): modality_dims are not two, num_layers under 1, dropout outside [0, 1],
     logit_scale_init or max_logit_scale not over 0, min_logit_scale outside (0, max_logit_scale]; `ConfigError` (a

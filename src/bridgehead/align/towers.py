@@ -12,6 +12,7 @@ from torch import nn
 from bridgehead.align.architecture import HeadConfig
 from bridgehead.align.heads import Head
 from bridgehead.align.losses.contrast import unit
+from bridgehead.align.pretrained import Pretrained
 
 
 def tower(
@@ -31,12 +32,12 @@ def tower(
     return Head(_config(input_dim, embed_dim, hidden, activation, norm, dropout))
 
 
-class TwoTowers(nn.Module):
+class TwoTowers(Pretrained, nn.Module):
     """A tower for each side, `tower_a` and `tower_b`; calling it returns unit rows of both, (n_a, d) and (n_b, d).
 
     The towers differ in the width of their input alone. With widths 14 and 11, the defaults are 2,392 weights. A row
     that a tower maps to zero stays zero. There is no scale: take a fixed s, or `LogitScale` beside it. `config` holds
-    the arguments; errors as in `tower`.
+    the arguments, and it saves itself (`Pretrained`); errors as in `tower`.
 
     >>> u, v = TwoTowers(14, 11)(torch.ones(3, 14), torch.ones(3, 11))
     >>> u.shape, v.shape
