@@ -200,10 +200,12 @@ class DualEncoderAligner(Pretrained, nn.Module):
             encoder: Any = getattr(self, f"encoder_{name}")
             if not getattr(encoder, "supports_gradient_checkpointing", False):
                 raise ArgumentError(f"encoder_{name} ({type(encoder).__name__}) has no gradient checkpointing")
+            # Later releases of transformers renamed the methods, and warn at the older names.
+            kind = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
             if on:
-                encoder.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+                getattr(encoder, f"{kind}_checkpointing_enable")({"use_reentrant": False})
             else:
-                encoder.gradient_checkpointing_disable()
+                getattr(encoder, f"{kind}_checkpointing_disable")()
 
     def parameter_groups(
         self,
