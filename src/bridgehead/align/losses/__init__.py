@@ -7,10 +7,27 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "LossConfig": "config",
     "LossParts": "contrast",
+    "MutualInformation": "information",
+    "Objective": "objective",
     "Positives": "contrast",
+    "alignment_term": "geometry",
+    "decoupled_loss": "decoupled",
+    "decoupled_parts": "decoupled",
+    "guided_loss": "guided",
+    "guided_parts": "guided",
+    "hard_negative_loss": "hard_negative",
+    "hard_negative_parts": "hard_negative",
+    "hierarchical_loss": "hierarchical",
+    "hierarchical_parts": "hierarchical",
     "info_nce": "infonce",
     "info_nce_parts": "infonce",
+    "mutual_information_bound": "information",
+    "no_signal": "information",
+    "sigmoid_loss": "sigmoid",
+    "sigmoid_parts": "sigmoid",
+    "uniformity_term": "geometry",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,0 +1,50 @@
+"""What the softmax losses share: the pull of an anchor's positives and sums over its negatives, as logarithms.
+
+This module is not about any one loss; what comes before it (unit rows, links) is `contrast`.
+"""
+
+import math
+
+import torch
+
+from bridgehead.align.losses.contrast import Form, View
+from bridgehead.align.losses.infonce import log_sum_exp_of_positives
+from bridgehead.errors import ArgumentError
+
+
+def without_autocast(rows: object) -> torch.autocast:
+    """Return a context in which products keep the precision of their operands, for the device of `rows`."""
+    return torch.autocast(rows.device.type if isinstance(rows, torch.Tensor) else "cpu", enabled=False)
+
+
+def pull(view: View, form: Form) -> torch.Tensor:
+    """Return what draws each anchor to its positives, (n,): the mean of their scores, or log sum exp of them."""
+    if form == "outside":
+        return view.mean_over_positives(view.positive_scores)
+    return log_sum_exp_of_positives(view)
+
+
+def has_negative(view: View) -> torch.Tensor:
+    """Return (n,) boolean: whether an anchor has a candidate that is no positive."""
+    return view.counts < view.scores.shape[1]
+
+
+def log_sum_exp_of_negatives(view: View, scores: torch.Tensor) -> torch.Tensor:
+    """Return for each anchor log sum exp of `scores` (n, m) over all but its positives, (n,); 0 where there is none."""
+    found = has_negative(view)
+    # A row of -inf alone would have no gradient: where all candidates are positives they become 0, and the result too.
+    away = torch.zeros_like(view.anchor, dtype=scores.dtype).masked_fill(found[view.anchor], -math.inf)
+    sums = torch.logsumexp(scores.index_put((view.anchor, view.candidate), away), dim=1)
+    return torch.where(found, sums, torch.zeros_like(sums))
+
+
+def mean_where(costs: torch.Tensor, is_anchor: torch.Tensor) -> torch.Tensor:
+    """Return the mean of `costs` (n,) over the anchors, 0 where there is none."""
+    return torch.where(is_anchor, costs, torch.zeros_like(costs)).sum() / is_anchor.sum().clamp(min=1)
+
+
+def check_number(name: str, number: object, low: float, high: float, expected: str) -> float:
+    """Return `number` as a float in [low, high). Raises `ArgumentError`."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number < high:
+        raise ArgumentError(f"{name} = {number!r}; expected {expected}")
+    return float(number)
