@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from bridgehead.align.losses.contrast import Contrast, Direction, Form, LossParts, View, check_form, contrast
-from bridgehead.align.losses.tiled import score_sums
+from bridgehead.align.losses.contrast import Direction, Form, LossParts, View, check_form, contrast
+from bridgehead.align.losses.tiled import info_nce_tiled
 from bridgehead.align.losses.tiles import Products, Tile, check_tile
 
 
@@ -76,12 +76,7 @@ def info_nce_parts(
     with torch.autocast(z_a.device.type if isinstance(z_a, torch.Tensor) else "cpu", enabled=False):
         given = contrast(z_a, z_b, logit_scale, links, direction)
         if tile is not None:
-            sums = score_sums(given, direction, tile, products)
-            forth, back = (
-                None if totals is None else _from_sums(view, totals, sums.positives, form)
-                for view, totals in zip(_pair_views(given), (sums.rows, sums.columns), strict=True)
-            )
-            return given.joined(forth, back)
+            return given.joined(*info_nce_tiled(given, form, direction, tile, products))
         cost = _outside if form == "outside" else _inside
         return given.parts(cost, given.scale * given.cosines(), direction)
 
@@ -96,28 +91,9 @@ def _inside(view: View) -> torch.Tensor:
     return view.mean_over_anchors(costs)
 
 
-def _pair_views(given: Contrast) -> tuple[View, View]:
-    """Return both directions with pairs and counts alone: there are no scores to look at."""
-    p, none = given.positives, given.unit_a.new_empty(0, 0)
-    return View(none, p.a, p.b, p.counts_a), View(none, p.b, p.a, p.counts_b)
-
-
-def _from_sums(view: View, totals: torch.Tensor, positive_scores: torch.Tensor, form: Form) -> torch.Tensor:
-    """Return `_outside` or `_inside` of what `score_sums` gives: log sum exp (n,) and the positives' scores (P,)."""
-    is_anchor = view.counts > 0
-    weights = is_anchor.to(totals.dtype) / is_anchor.sum()
-    if form == "inside":
-        return (weights * (totals - log_sum_exp_of_positives(view, positive_scores))).sum()
-    shares = (weights / view.counts.clamp(min=1))[view.anchor]
-    return (weights * totals).sum() - (shares * positive_scores).sum()
-
-
-def log_sum_exp_of_positives(view: View, positive_scores: torch.Tensor | None = None) -> torch.Tensor:
-    """Return for each anchor log sum exp of the scores of its positives, (n,); 0 where there is none.
-
-    `positive_scores` (P,) stand in for those of a view without scores.
-    """
-    scores = view.positive_scores if positive_scores is None else positive_scores
+def log_sum_exp_of_positives(view: View) -> torch.Tensor:
+    """Return for each anchor log sum exp of the scores of its positives, (n,); 0 where there is none."""
+    scores = view.positive_scores
     # The largest score of each anchor keeps the exponentials in range; rows without a positive get exp(0) x 0.
     largest = (
         scores.detach()

@@ -1,9 +1,8 @@
-"""Sums over all pairs of rows, exact, without the n_a x n_b matrix: for InfoNCE and for the sigmoid loss.
+"""InfoNCE and the sum of the sigmoid loss, value and gradients, without ever holding the n_a x n_b matrix of scores.
 
-Tile by tile, forward takes what a loss needs of the scores: log sum exp of rows and of columns, and the scores of the
-positives. Backward computes the scores again, so that memory does not grow with n_a x n_b (Gao et al. 2021,
-arXiv:2101.06983, sec. 3, and Cheng et al. 2024, arXiv:2410.17243, have the idea for batches over devices). This module
-is not about how a loss joins the sums, and not about the geometry of tiles (`tiles`).
+Forward goes over the scores tile by tile and keeps their sums; backward computes each tile again, unless it was kept.
+The idea is that of attention in blocks (Dao et al. 2022, arXiv:2205.14135) and of its use for this loss (Cheng et al.
+2024, arXiv:2410.17243). This module is not about how tiles are cut and multiplied (`tiles`).
 """
 
 import math
@@ -14,41 +13,32 @@ from typing import Any, Literal
 import torch
 from torch.autograd.function import once_differentiable
 
-from bridgehead.align.losses.contrast import Contrast, Direction, Positives
+from bridgehead.align.losses.contrast import Contrast, Direction, Form, Positives
 from bridgehead.align.losses.tiles import Products, TilePairs, TileProducts, Tiling, check_tile
 
 _LOG2_E = math.log2(math.e)
 _RANGE = {torch.float32: 86.0, torch.float64: 400.0}
-"""2 to plus or minus this, times or over a million candidates, is far from the ends of the dtype."""
+"""Powers of two up to this, over or times millions of candidates, are far from both ends of the dtype."""
+
+_Pair = tuple[torch.Tensor | None, torch.Tensor | None]
+_Sums = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreSums:
-    """What InfoNCE needs of the scores S = s u.v, all with gradients.
+def info_nce_tiled(
+    given: Contrast, form: Form, direction: Direction, tile: int | Literal["auto"], products: Products = "float32"
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Return InfoNCE from a to b and from b to a, None where `direction` leaves one out; the formula is `info_nce`'s.
 
-    `rows` (n_a,) is log sum over j of exp S_ij and `columns` (n_b,) log sum over i, None where the direction leaves
-    one out; `positives` (P,) the scores of the positives, in their order.
-    """
-
-    rows: torch.Tensor | None
-    columns: torch.Tensor | None
-    positives: torch.Tensor
-
-
-def score_sums(
-    given: Contrast, direction: Direction, tile: int | Literal["auto"], products: Products = "float32"
-) -> ScoreSums:
-    """Return log sum exp of the rows and columns of the scores, and the scores of the positives.
-
-    Takes one product of the tiles forward and three backward (two for tiles that were kept), as many exponentials as
-    products of scores, and two tiles of memory beside the gradients. Exact for any s: scores beyond the range of the
-    dtype's exponential are summed with running maxima, which is slower.
+    It takes one product of the tiles forward and three backward (two for tiles that were kept), and two tiles of
+    memory beside the gradients. Exact for any s: scores beyond the range of the dtype's exponential are summed with
+    running maxima, which is slower. Gradients reach the unit rows and s; there is no second derivative.
     """
     n_a, n_b, d = len(given.unit_a), len(given.unit_b), given.unit_a.shape[1]
     tiling = Tiling.of(tile, n_a, n_b, d, given.unit_a.dtype)
     inputs = (given.unit_a, given.unit_b, given.scale)
-    plan = _Plan(tiling, TilePairs(given.positives, tiling), products, _wants_gradient(*inputs), direction)
-    return ScoreSums(*_ScoreSums.apply(*inputs, plan))
+    plan = _Plan(tiling, given.positives, products, _wants_gradient(*inputs), form, direction)
+    losses: _Pair = _InfoNCE.apply(*inputs, plan)  # type: ignore[no-untyped-call]
+    return losses
 
 
 def sigmoid_tiled(
@@ -63,73 +53,110 @@ def sigmoid_tiled(
     """Return the sum over all pairs of -log sigmoid(y (s u.v + bias)), y = 1 for positives and -1 else, a scalar.
 
     `unit_a` (n_a, d) and `unit_b` (n_b, d) are unit rows of one dtype, float32 or float64; `scale` and `bias` scalar
-    tensors of that dtype. Gradients reach all four. With gradients wanted, value and gradients come of one pass with
-    three matrix products. `tile` and `products` as in `info_nce`; a zero score costs log 2. Raises `ArgumentError`.
+    tensors. Gradients reach all four and are taken in the same pass over the tiles, three products in all. `tile` and
+    `products` as in `info_nce`; a score of 0 costs log 2. Raises `ArgumentError`.
 
     Source: Zhai et al. 2023 (arXiv:2303.15343), eq. 1, without its division by the batch.
     """
     check_tile(tile, products)
     tiling = Tiling.of(tile, len(unit_a), len(unit_b), unit_a.shape[1], unit_a.dtype)
     inputs = (unit_a, unit_b, scale, bias)
-    plan = _Plan(tiling, TilePairs(positives, tiling), products, _wants_gradient(*inputs))
-    total: torch.Tensor = _SigmoidSum.apply(*inputs, plan)
+    plan = _Plan(tiling, positives, products, _wants_gradient(*inputs))
+    total: torch.Tensor = _SigmoidSum.apply(*inputs, plan)  # type: ignore[no-untyped-call]
     return total
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
     tiling: Tiling
-    pairs: TilePairs
+    positives: Positives
     products: Products
     wants_gradient: bool
+    form: Form = "outside"
     direction: Direction = "both"
+
+    @cached_property
+    def pairs(self) -> TilePairs:
+        return TilePairs(self.positives, self.tiling)
 
 
 def _wants_gradient(*inputs: torch.Tensor) -> bool:
     return torch.is_grad_enabled() and any(each.requires_grad for each in inputs)
 
 
-class _ScoreSums(torch.autograd.Function):
-    """(unit_a, unit_b, s) -> rows, columns, positives of `ScoreSums`."""
+class _InfoNCE(torch.autograd.Function):
+    """(unit_a, unit_b, s) -> the loss from a to b and from b to a."""
 
     @staticmethod
     def forward(
         ctx: Any, unit_a: torch.Tensor, unit_b: torch.Tensor, scale: torch.Tensor, plan: _Plan
-    ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]:
+    ) -> tuple[torch.Tensor | None, ...]:
         ctx.set_materialize_grads(False)
         tiles = _Tiles(unit_a, unit_b, float(scale), plan)
-        sums = _sums_of_powers(tiles)
-        if sums is not None:
-            rows, columns, positives = sums
-            results = [None if each is None else (each.log2() + tiles.shift) / _LOG2_E for each in (rows, columns)]
-        else:
-            tiles.shift = None
-            rows, columns, positives = _sums_with_running_maxima(tiles)
-            results = [rows, columns]
+        rows, columns, scores = _sums_of_powers(tiles) or _sums_with_running_maxima(tiles)
+        p = plan.positives
+        ctx.sides = (
+            None if rows is None else _Side(tiles.logarithm(rows), rows, p.a, p.counts_a, scores, plan.form),
+            None if columns is None else _Side(tiles.logarithm(columns), columns, p.b, p.counts_b, scores, plan.form),
+        )
         ctx.plan, ctx.s, ctx.shift, ctx.kept, ctx.scale_dtype = plan, tiles.s, tiles.shift, tiles.kept, scale.dtype
-        ctx.save_for_backward(unit_a, unit_b, rows, columns)
-        return results[0], results[1], positives
+        ctx.save_for_backward(unit_a, unit_b)
+        return tuple(None if side is None else side.loss for side in ctx.sides)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        unit_a, unit_b, rows, columns = ctx.saved_tensors
+        unit_a, unit_b = ctx.saved_tensors
         tiles = _Tiles(unit_a, unit_b, ctx.s, ctx.plan)
         tiles.shift, tiles.kept = ctx.shift, ctx.kept
-        by_rows, by_columns, by_positives = gradients
-        weigh = _weigh_powers if ctx.shift is not None else _weigh_exponentials
-        if ctx.shift is not None:
-            # The weight of a score is its power over the sum, so the division happens once a row.
-            by_rows = None if by_rows is None else by_rows / rows
-            by_columns = None if by_columns is None else by_columns / columns
+        wanted = [None if by is None else (side, by) for side, by in zip(ctx.sides, gradients, strict=True)]
+        by_rows, by_columns = (None if each is None else each[0].weights * each[1] for each in wanted)
+        sum_rows, sum_columns = (None if each is None else each[0].sums for each in wanted)
+        by_positives = sum(each[0].shares * each[1] for each in wanted if each is not None)
         collected = _Gradients(tiles, ctx.needs_input_grad)
         for tile, across, down in ctx.plan.tiling.tiles():
-            weights = weigh(tiles, tile, across, down, (rows, columns), (by_rows, by_columns))
+            if tiles.shift is None:
+                weights = tiles.weighted_exponentials(
+                    tile, across, down, (sum_rows, sum_columns), (by_rows, by_columns)
+                )
+            else:
+                weights = tiles.weighted_powers(tile, across, down, by_rows, by_columns)
             found = ctx.plan.pairs.within(tile)
-            if found is not None and by_positives is not None:
-                weights.view(-1).index_add_(0, found[1], by_positives[found[0]])
+            if found is not None:
+                weights.view(-1).index_add_(0, found[1], by_positives[found[0]], alpha=-1)
             collected.add(weights, across, down)
         return *collected.finished(ctx.scale_dtype), None
+
+
+class _Side:
+    """One direction: its loss, and the derivatives of the loss that do not need the scores again.
+
+    `logs` (n,) are log sum exp; `sums` the sums of powers, or `logs` again. The derivative by a score is `weights` (n,)
+    of its anchor times its power, or times its share of the exponentials; for positives, `shares` (P,) is subtracted.
+    """
+
+    def __init__(
+        self,
+        logs: torch.Tensor,
+        sums: torch.Tensor,
+        anchor: torch.Tensor,
+        counts: torch.Tensor,
+        scores: torch.Tensor,
+        form: Form,
+    ) -> None:
+        is_anchor = counts > 0
+        weights = is_anchor.to(logs.dtype) / is_anchor.sum()
+        if form == "outside":
+            self.shares = (weights / counts.clamp(min=1))[anchor]
+            self.loss = torch.dot(weights, logs) - torch.dot(self.shares, scores)
+        else:
+            # Over the largest score of each anchor, so that no exponential is out of range.
+            largest = scores.new_zeros(len(counts)).scatter_reduce(0, anchor, scores, "amax", include_self=False)
+            powers = (scores - largest[anchor]).exp()
+            of_anchor = scores.new_zeros(len(counts)).index_add(0, anchor, powers)
+            self.shares = weights[anchor] * powers / of_anchor[anchor]
+            self.loss = torch.dot(weights, logs - largest - torch.where(is_anchor, of_anchor, 1.0).log())
+        self.sums, self.weights = sums, weights if logs is sums else weights / sums
 
 
 class _SigmoidSum(torch.autograd.Function):
@@ -173,7 +200,11 @@ class _SigmoidSum(torch.autograd.Function):
 
 
 class _Tiles:
-    """Scores of one tile after the other in the same memory, except those that are kept."""
+    """What is taken of the scores of one tile after the other, in the same memory, except for tiles that are kept.
+
+    exp S is taken as 2^(S log2 e - shift): the same numbers, and several times as fast on some processors. `shift` is
+    None once that has been found out of range.
+    """
 
     def __init__(self, unit_a: torch.Tensor, unit_b: torch.Tensor, s: float, plan: _Plan) -> None:
         self.unit_a, self.unit_b, self.s, self.plan = unit_a, unit_b, s, plan
@@ -190,10 +221,9 @@ class _Tiles:
     def _weights(self) -> torch.Tensor:
         return self.plan.tiling.buffer(self.unit_a)
 
-    def weights(self, across: slice, down: slice) -> torch.Tensor:
-        """Return memory for the weights of a tile."""
-        shape = across.stop - across.start, down.stop - down.start
-        return self._weights[: shape[0] * shape[1]].view(shape)
+    def logarithm(self, sums: torch.Tensor) -> torch.Tensor:
+        """Return log sum exp S for sums of powers; sums with running maxima are that already."""
+        return sums if self.shift is None else (sums.log2() + self.shift) / _LOG2_E
 
     def scores(
         self, tile: int, across: slice, down: slice, factor: float, offset: float, keep: bool = False
@@ -214,10 +244,7 @@ class _Tiles:
         return out
 
     def powers(self, tile: int, across: slice, down: slice, positives: torch.Tensor | None = None) -> torch.Tensor:
-        """Return exp(S) x 2^-shift of a tile, and write the scores of its positives into `positives` if given.
-
-        exp is taken as a power of two: the same numbers, and several times as fast on some processors.
-        """
+        """Return 2^(S log2 e - shift) of a tile, and write the scores of its positives into `positives` if given."""
         if tile in self.kept:
             return self.kept[tile]
         assert self.shift is not None
@@ -228,25 +255,48 @@ class _Tiles:
             positives[found[0]] = (out.view(-1)[found[1]] + self.shift) / _LOG2_E
         return out.exp2_()
 
+    def weighted_powers(
+        self, tile: int, across: slice, down: slice, by_rows: torch.Tensor | None, by_columns: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return power_ij x (by_rows_i + by_columns_j)."""
+        powers = self.powers(tile, across, down)
+        out = self._weights[: powers.numel()].view_as(powers)
+        if by_rows is not None and by_columns is not None:
+            torch.add(by_rows[across, None], by_columns[down], out=out)
+            return out.mul_(powers)
+        if by_rows is not None:
+            return torch.mul(powers, by_rows[across, None], out=out)
+        assert by_columns is not None
+        return torch.mul(powers, by_columns[down], out=out)
 
-_Sums = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]
+    def weighted_exponentials(self, tile: int, across: slice, down: slice, sums: _Pair, by: _Pair) -> torch.Tensor:
+        """Return by_rows_i x exp(S_ij - rows_i) + by_columns_j x exp(S_ij - columns_j)."""
+        scores = self.scores(tile, across, down, self.s, 0.0)
+        out = self._weights[: scores.numel()].view_as(scores).zero_()
+        if by[0] is not None and sums[0] is not None:
+            torch.sub(scores, sums[0][across, None], out=out)
+            out.exp_().mul_(by[0][across, None])
+        if by[1] is not None and sums[1] is not None:
+            out.add_(scores.sub_(sums[1][down]).exp_().mul_(by[1][down]))
+        return out
 
 
 def _sums_of_powers(tiles: _Tiles) -> _Sums | None:
-    """Return the sums of `_Tiles.powers` and the positives' scores; None where a sum is out of range."""
+    """Return the sums of powers of rows and of columns, and the positives' scores; None where a sum is out of range."""
     plan, like = tiles.plan, tiles.unit_a
     rows = None if plan.direction == "b_to_a" else like.new_zeros(plan.tiling.n_a)
     columns = None if plan.direction == "a_to_b" else like.new_zeros(plan.tiling.n_b)
-    positives = like.new_empty(plan.pairs.n_pairs)
+    positives = like.new_empty(len(plan.positives))
     for tile, across, down in plan.tiling.tiles():
         powers = tiles.powers(tile, across, down, positives)
         if rows is not None:
-            rows[across] += powers.sum(1)
+            rows[across].add_(powers.sum(1))
         if columns is not None:
-            columns[down] += powers.sum(0)
-    # Without a shift no sum can vanish; with one, a row whose every score is far below s would.
+            columns[down].add_(powers.sum(0))
+    # Without a shift no sum can vanish; with one, that of a row whose every score is far below s would.
     if tiles.shift and not all(float(each.amin()) >= 2.0**-tiles.range for each in (rows, columns) if each is not None):
         tiles.kept.clear()
+        tiles.shift = None
         return None
     return rows, columns, positives
 
@@ -256,7 +306,7 @@ def _sums_with_running_maxima(tiles: _Tiles) -> _Sums:
     plan, like = tiles.plan, tiles.unit_a
     rows = None if plan.direction == "b_to_a" else like.new_full((plan.tiling.n_a,), -math.inf)
     columns = None if plan.direction == "a_to_b" else like.new_full((plan.tiling.n_b,), -math.inf)
-    positives = like.new_empty(plan.pairs.n_pairs)
+    positives = like.new_empty(len(plan.positives))
     for tile, across, down in plan.tiling.tiles():
         scores = tiles.scores(tile, across, down, tiles.s, 0.0)
         found = plan.pairs.within(tile)
@@ -269,56 +319,30 @@ def _sums_with_running_maxima(tiles: _Tiles) -> _Sums:
     return rows, columns, positives
 
 
-_Pair = tuple[torch.Tensor | None, torch.Tensor | None]
-
-
-def _weigh_powers(tiles: _Tiles, tile: int, across: slice, down: slice, sums: _Pair, by: _Pair) -> torch.Tensor:
-    """Return power_ij x (by_rows_i + by_columns_j); `by` is divided by the sums already."""
-    powers, out = tiles.powers(tile, across, down), tiles.weights(across, down)
-    by_rows, by_columns = by
-    if by_rows is not None and by_columns is not None:
-        torch.add(by_rows[across, None], by_columns[down], out=out)
-        return out.mul_(powers)
-    if by_rows is not None:
-        return torch.mul(powers, by_rows[across, None], out=out)
-    return torch.mul(powers, by_columns[down], out=out) if by_columns is not None else out.zero_()
-
-
-def _weigh_exponentials(tiles: _Tiles, tile: int, across: slice, down: slice, sums: _Pair, by: _Pair) -> torch.Tensor:
-    """Return by_rows_i x exp(S_ij - rows_i) + by_columns_j x exp(S_ij - columns_j)."""
-    scores, out = tiles.scores(tile, across, down, tiles.s, 0.0), tiles.weights(across, down)
-    out.zero_()
-    if by[0] is not None and sums[0] is not None:
-        torch.sub(scores, sums[0][across, None], out=out)
-        out.exp_().mul_(by[0][across, None])
-    if by[1] is not None and sums[1] is not None:
-        out.add_(scores.sub_(sums[1][down]).exp_().mul_(by[1][down]))
-    return out
-
-
 class _Gradients:
     """What tiles add to the gradients by unit_a, unit_b and s, given the derivatives by their scores."""
 
     def __init__(self, tiles: _Tiles, wanted: tuple[bool, ...]) -> None:
         self.tiles, self.wanted = tiles, wanted
-        self.a = torch.zeros_like(tiles.unit_a) if wanted[0] or wanted[2] else None
-        self.b = torch.zeros_like(tiles.unit_b) if wanted[1] else None
+        self.a = torch.empty_like(tiles.unit_a) if wanted[0] or wanted[2] else None
+        self.b = torch.empty_like(tiles.unit_b) if wanted[1] else None
 
     def add(self, weights: torch.Tensor, across: slice, down: slice) -> None:
-        """Take in the derivatives by the scores of a tile."""
-        self.tiles.products.add_gradient(weights, across, down, self.a, self.b)
+        """Take in the derivatives by the scores of a tile; the first tile of a row or column of tiles sets them."""
+        if self.a is not None:
+            self.tiles.products.add_to_a(self.a[across], weights, down, first=down.start == 0)
+        if self.b is not None:
+            self.tiles.products.add_to_b(self.b[down], weights, across, first=across.start == 0)
 
     def finished(self, scale_dtype: torch.dtype) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients by unit_a, unit_b and s."""
         by_scale = None
         if self.wanted[2] and self.a is not None:
-            # S = s u.v, so the derivative by s is the sum of u . (what was added up for u), taken in panels.
-            parts = [
-                (u * g).sum(dtype=torch.float64)
-                for u, g in zip(self.tiles.unit_a.split(1024), self.a.split(1024), strict=True)
-            ]
-            by_scale = torch.stack(parts).sum().to(scale_dtype)
+            # S = s u.v, so the derivative by s is the sum of u . (what was added up for u), here in panels.
+            panels = zip(torch.split(self.tiles.unit_a, 1024), torch.split(self.a, 1024), strict=True)
+            parts = [(u * g).sum(dtype=torch.float64) for u, g in panels]
+            by_scale = (parts[0] if len(parts) == 1 else torch.stack(parts).sum()).to(scale_dtype)
         for each in (self.a, self.b):
             if each is not None:
-                each *= self.tiles.s
+                each.mul_(self.tiles.s)
         return self.a if self.wanted[0] else None, self.b, by_scale

@@ -91,8 +91,8 @@ class TilePairs:
 
     def cosines(self, unit_a: torch.Tensor, unit_b: torch.Tensor, which: torch.Tensor | slice) -> torch.Tensor:
         """Return u.v of some pairs in the dtype of the rows, a few thousand pairs at a time."""
-        a, b = self._positives.a[which].split(4096), self._positives.b[which].split(4096)
-        return torch.cat([(unit_a[i] * unit_b[j]).sum(1) for i, j in zip(a, b, strict=True)])
+        chunks = zip(*(torch.split(each[which], 4096) for each in (self._positives.a, self._positives.b)), strict=True)
+        return torch.cat([(unit_a[a] * unit_b[b]).sum(1) for a, b in chunks])
 
 
 class TileProducts:
@@ -122,26 +122,21 @@ class TileProducts:
         if offset:
             out.add_(offset)
 
-    def add_gradient(
-        self,
-        weights: torch.Tensor,
-        rows: slice,
-        columns: slice,
-        sum_a: torch.Tensor | None,
-        sum_b: torch.Tensor | None,
-    ) -> None:
-        """Add weights @ b to the rows of `sum_a` and weights.T @ a to those of `sum_b`, unless None."""
+    def add_to_a(self, out: torch.Tensor, weights: torch.Tensor, columns: slice, first: bool) -> None:
+        """Add weights @ (rows of b) to `out`, or set `out` to it where `first`."""
+        self._add(out, weights, self.b[columns], first)
+
+    def add_to_b(self, out: torch.Tensor, weights: torch.Tensor, rows: slice, first: bool) -> None:
+        """Add weights.T @ (rows of a) to `out`, or set `out` to it where `first`."""
+        self._add(out, weights.T, self.a[rows], first)
+
+    def _add(self, out: torch.Tensor, weights: torch.Tensor, unit: torch.Tensor, first: bool) -> None:
         if self._half is None:
-            if sum_a is not None:
-                sum_a[rows].addmm_(weights, self.b[columns])
-            if sum_b is not None:
-                sum_b[columns].addmm_(weights.T, self.a[rows])
-            return
-        half = self._half[: weights.numel()].view_as(weights).copy_(weights)
-        if sum_a is not None:
-            sum_a[rows] += half @ self.b[columns]
-        if sum_b is not None:
-            sum_b[columns] += half.T @ self.a[rows]
+            torch.addmm(out, weights, unit, beta=0 if first else 1, out=out)
+        elif first:
+            out.copy_(weights.bfloat16() @ unit)
+        else:
+            out.add_(weights.bfloat16() @ unit)
 
 
 def choose_tile(n_a: int, n_b: int, d: int, dtype: torch.dtype) -> int:
