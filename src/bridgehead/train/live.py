@@ -1,0 +1,233 @@
+"""What the loop trains when encoders learn with their heads: batches of tokenised items, in chunks, stage by stage.
+
+Gradients in chunks are in `cached_gradients`, which weights are trained when in `stages`, device and precision in
+`precision`, rows in `live_side`. This module is not about epochs, checkpoints or rates (`loop`).
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from bridgehead.align.losses.contrast import LossParts, Positives
+from bridgehead.align.losses.objective import Objective
+from bridgehead.align.scale import LogitScale
+from bridgehead.evaluate import retrieval_report
+from bridgehead.files import hash_array, hash_json, hash_texts
+from bridgehead.negatives.config import NegativesConfig
+from bridgehead.negatives.plan import BatchPlan
+from bridgehead.train.batches import step_seed
+from bridgehead.train.cached_gradients import cached_gradients, whole_gradients
+from bridgehead.train.config import TrainConfig
+from bridgehead.train.live_config import LiveConfig
+from bridgehead.train.live_items import LinkedItems
+from bridgehead.train.live_side import LiveSide
+from bridgehead.train.precision import Precision
+from bridgehead.train.stages import staged_groups, train_epoch
+from bridgehead.train.task import ParameterGroup, StepOutcome
+from bridgehead.vectors import IntArray
+
+
+class LiveModel(nn.Module):
+    """An aligner with the objective and the bounded scale that it is trained with.
+
+    A temperature of the aligner's own is not trained: `keep_scale` gives it what was learned.
+    """
+
+    def __init__(self, aligner: nn.Module, objective: Objective, scale: LogitScale) -> None:
+        super().__init__()
+        self.aligner, self.objective, self.scale = aligner, objective, scale
+
+    @property
+    def own_temperature(self) -> nn.Parameter | None:
+        """The logarithm of the temperature of the aligner's own loss, where it has one."""
+        found: nn.Parameter | None = getattr(getattr(self.aligner, "loss_fn", None), "log_temperature", None)
+        return found
+
+    @torch.no_grad()
+    def keep_scale(self) -> None:
+        """Set the aligner's own temperature to the one that was learned beside it."""
+        if self.own_temperature is not None:
+            self.own_temperature.copy_(-self.scale().log())
+
+
+class LiveTask:
+    """Two encoders with their heads over linked items, as the loop wants it (`Task`).
+
+    `aligner` has `encoder_a`, `encoder_b`, `proj_a`, `proj_b`, `encode_a(**inputs)` and `encode_b(**inputs)`, as
+    `DualEncoderAligner` does. `data` and `valid` are linked items. Of `config` the batch size, rates, decay, scale,
+    form, direction and seed count; what shapes heads does not, since the aligner has its heads. `objective` defaults to
+    InfoNCE, `negatives` to random batches.
+
+    A batch's links name rows; each row is encoded once and stands in the loss as often as it is named. Rows are sorted
+    by length and cut into chunks of `live.mini_batch`. While no weight of an encoder is trained, its items are encoded
+    once, without dropout, and what its head is handed is kept in memory (4 bytes x n x width), so that a step costs
+    what a head costs; unfreezing drops it. Weights on which no row depends are left as they are, and named in `notes`.
+
+    Raises `LinksError` where there is nothing to learn from, `ArgumentError` (device, precision, layers) and, when an
+    epoch begins, `ConfigError` for batch normalisation in chunks.
+    """
+
+    model: nn.Module
+
+    def __init__(
+        self,
+        aligner: Any,
+        data: LinkedItems,
+        config: TrainConfig | None = None,
+        live: LiveConfig | None = None,
+        *,
+        objective: Objective | None = None,
+        negatives: NegativesConfig | None = None,
+        valid: LinkedItems | None = None,
+    ) -> None:
+        data.check_trainable()
+        self.config, self.live, self.data, self.valid = config or TrainConfig.of(), live or LiveConfig.of(), data, valid
+        self.precision = Precision(self.live.device, self.live.precision)
+        config = self.config
+        self.scale = LogitScale(config.logit_scale_init, config.logit_scale_bounds, config.learn_scale)
+        self.objective = objective or Objective(None, config.form, config.direction)
+        model = LiveModel(aligner, self.objective, self.scale).to(self.precision.device)
+        self.model, self.aligner = model, aligner
+        size = config.links_per_batch(len(data.links.expanded().pairs))
+        self.plan = BatchPlan(data.links, size, config.seed, negatives or NegativesConfig())
+        self.n_batches = self.plan.n_batches
+        self._start = hash_weights(model)
+        held_out = (None, None) if valid is None else (valid.a, valid.b)
+        self.sides = tuple(
+            LiveSide(aligner, name, items, held, self.precision, self.live.mini_batch)
+            for name, items, held in zip("ab", (data.a, data.b), held_out, strict=True)
+        )
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        unused = {names[id(parameter)] for side in self.sides for parameter in side.without_influence()}
+        if model.own_temperature is not None:
+            model.own_temperature.requires_grad_(False)
+        self._groups = staged_groups(model, aligner, config, self.live, unused)
+        self.notes = [*data.a.notes, *data.b.notes, *_note_of(unused)]
+        train_epoch(model, self._groups, 0)
+
+    def key(self) -> str:
+        """Return a hash of all that shapes the result: settings, first weights, items, links, validation."""
+        settings = (self.live, self.objective.config, self.plan.config)
+        return hash_texts(
+            [
+                self.config.fingerprint(),
+                *(hash_json(own.model_dump(mode="json")) for own in settings),
+                self.objective.form,
+                self.objective.direction,
+                self._start,
+                self.data.fingerprint(),
+                "" if self.valid is None else self.valid.fingerprint(),
+            ]
+        )
+
+    def groups(self) -> list[ParameterGroup]:
+        """Return heads, scale and loss from epoch 0, and the weights of each stage from its epoch."""
+        return self._groups
+
+    def begin_epoch(self, epoch: int) -> list[tuple[IntArray, IntArray]]:
+        """Unfreeze what is due, mine where that is due, and return the batches."""
+        self._set_epoch(epoch)
+        if self.plan.wants_rows(epoch):
+            rows_a, rows_b = (side.unit_rows() for side in self.sides)
+            self.plan.mine(rows_a, rows_b, epoch)
+            self.model.train()
+        return self.plan.batches(epoch)
+
+    def resume_epoch(self, epoch: int) -> list[tuple[IntArray, IntArray]]:
+        """Return the batches of an epoch that was begun before."""
+        self._set_epoch(epoch)
+        return self.plan.batches(epoch)
+
+    def _set_epoch(self, epoch: int) -> None:
+        train_epoch(self.model, self._groups, epoch)
+        for side in self.sides:
+            if side.frozen and self.live.cache_frozen:
+                side.keep()
+            else:
+                side.drop()
+        self.model.train()
+        for side in self.sides:
+            # A last batch of one link joins the one before it.
+            side.check_chunks(self.plan.batch_size + 1)
+
+    def backward(self, batch: tuple[IntArray, IntArray], epoch: int, number: int) -> StepOutcome:
+        """Add the gradients of one batch: of `live.mini_batch` items at a time where that is fewer than there are."""
+        (encode_a, chunks_a, at_a), (encode_b, chunks_b, at_b) = (
+            side.chunks(rows) for side, rows in zip(self.sides, batch, strict=True)
+        )
+        device = self.precision.device
+        pairs_a, pairs_b = (torch.from_numpy(own).to(device) for own in self.data.links.pairs_within(*batch))
+        positives = Positives(pairs_a, pairs_b, len(batch[0]), len(batch[1]))
+        found: list[LossParts] = []
+
+        def loss_of(z_a: torch.Tensor, z_b: torch.Tensor) -> torch.Tensor:
+            rows = z_a.index_select(0, at_a), z_b.index_select(0, at_b)
+            found.append(self.objective(*rows, self.scale(), positives))
+            return found[0].loss
+
+        gradients = whole_gradients if len(chunks_a) == len(chunks_b) == 1 else cached_gradients
+        seed = step_seed(self.config.seed, epoch, number)
+        gradients(encode_a, encode_b, chunks_a, chunks_b, loss_of, seed, self.precision.backward)
+        return step_outcome(self.objective, found[0], positives)
+
+    def validate(self) -> dict[str, float]:
+        """Return `valid_mrr`, its directions and `valid_recall@10`; all held-out items of a side are candidates."""
+        if self.valid is None:
+            return {}
+        rows_a, rows_b = (side.unit_rows(held_out=True) for side in self.sides)
+        self.model.train()
+        report = retrieval_report(rows_a, rows_b, self.valid.links, ks=(10,), n_resamples=0)
+        forth, back = report.a_to_b, report.b_to_a
+        return {
+            "valid_mrr": (forth.mrr + back.mrr) / 2,
+            "valid_mrr_a_to_b": forth.mrr,
+            "valid_mrr_b_to_a": back.mrr,
+            "valid_recall@10": (forth.recall[10] + back.recall[10]) / 2,
+        }
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return the precision's counts and scale, and what was mined."""
+        mined = {f"plan.{name}": torch.from_numpy(array) for name, array in self.plan.state().items()}
+        return mined | {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
+
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Put back what `state` gave. Raises `RunStateError`."""
+        plan, precision = (
+            {name.removeprefix(prefix): own for name, own in tensors.items() if name.startswith(prefix)}
+            for prefix in ("plan.", "precision.")
+        )
+        self.plan.load_state({name: tensor.numpy() for name, tensor in plan.items()})
+        self.precision.load_state(precision)
+
+
+def step_outcome(objective: Objective, parts: LossParts, positives: Positives) -> StepOutcome:
+    """Return what a step says of itself, from the loss of its batch."""
+    information = None
+    if objective.reads_mutual_information(positives):
+        information = objective.mutual_information(parts, positives).nats
+    return StepOutcome(
+        loss=float(parts.loss.detach()),
+        chance=objective.chance(positives.n_a, positives.n_b, positives),
+        n_candidates=objective.n_candidates(positives.n_a, positives.n_b),
+        information=information,
+        left_out_a=parts.left_out_a,
+        left_out_b=parts.left_out_b,
+        terms={name: float(value) for name, value in (parts.terms or {}).items()},
+    )
+
+
+def hash_weights(model: nn.Module) -> str:
+    """Return a hash of all weights and buffers, whatever their dtype and device."""
+    return hash_texts(
+        f"{name} {value.dtype} {hash_array(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())}"
+        for name, value in sorted(model.state_dict().items())
+    )
+
+
+def _note_of(unused: set[str]) -> list[str]:
+    names = sorted(name.removeprefix("aligner.") for name in unused)
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [f"no row depends on {', '.join(names[:3])}{more}: left as they are"]
