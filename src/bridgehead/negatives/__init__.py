@@ -10,6 +10,27 @@ from typing import Any
 _HOMES = {
     "NegativesConfig": "config",
     "BatchPlan": "plan",
+    "MinedNegatives": "mining",
+    "NegativeRange": "mining",
+    "mine_across": "mining",
+    "mine_within": "mining",
+    "mine_sides": "mining",
+    "random_batches": "ordering",
+    "hard_batches": "anchored",
+    "repeated_hard_batches": "anchored",
+    "HardEpoch": "anchored",
+    "LinkNeighbours": "anchored",
+    "distinct_batches": "disjoint",
+    "DistinctEpoch": "disjoint",
+    "RandomBatches": "samplers",
+    "DistinctBatches": "samplers",
+    "HardBatches": "samplers",
+    "HardNegativeBatchSampler": "hard_sampler",
+    "MemoryBank": "bank",
+    "Extended": "bank",
+    "bank_loss": "bank",
+    "hard_count": "curriculum",
+    "hard_share": "curriculum",
 }
 
 __all__ = sorted(_HOMES)

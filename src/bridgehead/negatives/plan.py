@@ -4,23 +4,31 @@ Everything is a function of (seed, epoch) and of the last mining, whose result `
 module is not about the model: whoever trains hands in rows when `wants_rows` says that mining is due.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bridgehead.errors import ArgumentError
+from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.links import Links
 from bridgehead.negatives.config import NegativesConfig
-from bridgehead.negatives.random_batches import n_pieces, random_batches
+from bridgehead.negatives.curriculum import hard_count
+from bridgehead.negatives.disjoint import distinct_batches
+from bridgehead.negatives.ordering import n_pieces, random_batches
 from bridgehead.vectors import IntArray
+
+# More neighbours are kept than an anchor brings: those that other anchors took leave the next ones.
+_SPARE = 4
+_KEPT_AT_LEAST = 16
 
 
 class BatchPlan:
     """Batches of `batch_size` links, epoch by epoch.
 
-    `pairs` (n, 2) are all matches, those shared through groups included; `n_batches` is the planned number an epoch;
-    `notes` are sentences for the user.
+    `pairs` (n, 2) are all matches, those shared through groups included; `n_batches` is the planned number an epoch
+    (with distinct batches that of the first epoch; others may have a few more or fewer). Raises `ArgumentError` for a
+    batch that is too small, for its hard neighbours too.
     """
 
     def __init__(self, links: Links, batch_size: int, seed: int, config: NegativesConfig) -> None:
@@ -28,24 +36,142 @@ class BatchPlan:
             raise ArgumentError(f"batch_size = {batch_size}; expected at least 2 links, or there is no negative")
         self.links, self.batch_size, self.seed, self.config = links, batch_size, seed, config
         self.pairs: IntArray = links.expanded().pairs
-        self.n_batches = n_pieces(len(self.pairs), batch_size)
-        self.notes: list[str] = []
+        self._found: tuple[IntArray, IntArray] | None = None
+        self._mined_for = -1
+        self._mining_notes: list[str] = []
+        self._epoch_notes: list[str] = []
+        self.n_batches = self._planned()
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the user about the last mining and the last epoch."""
+        return [*self._mining_notes, *self._epoch_notes]
+
+    def k_hard(self, epoch: int) -> int:
+        """Return how many hard neighbours an anchor brings in this epoch."""
+        config = self.config
+        if config.sampling != "hard":
+            return 0
+        return hard_count(config.k_hard, epoch, config.start_epoch, config.ramp_epochs, config.ramp)
 
     def wants_rows(self, epoch: int) -> bool:
-        """Return whether mining is due before this epoch."""
-        return False
+        """Return whether mining is due before this epoch (from 0): then call `mine`."""
+        due = self._due(epoch)
+        return due is not None and due != self._mined_for
 
     def mine(self, rows_a: Any, rows_b: Any, epoch: int) -> None:
-        """Mine from the rows of all items of both sides."""
+        """Mine from the rows of all items of both sides, dense or CSR, for this epoch and those up to the next mining.
+
+        With `mine_from = "current"` the rows of both sides are in one space, as the heads have it now; with "initial"
+        they may be the encoders' own. Raises as `mine_across`; `ArgumentError` when nothing is mined in this plan.
+        """
+        from bridgehead.negatives.mining import mine_sides
+
+        config, due = self.config, self._due(epoch)
+        if due is None:
+            raise ArgumentError(f"no mining is due for epoch {epoch}; call mine when wants_rows(epoch) says so")
+        across = config.mine_from == "current"
+        names = ["lowest_rank", "highest_rank", "max_score", *(["margin", "relative_margin", "semi_hard"] * across)]
+        options = {name: getattr(config, name) for name in names}
+        kept = config.highest_rank - config.lowest_rank + 1
+        if config.repeat_neighbours:
+            kept = config.k_hard
+        kept = min(kept, max(_SPARE * config.k_hard, _KEPT_AT_LEAST))
+        sides = mine_sides(rows_a, rows_b, self.links, across=across, k=kept, seed=self.seed, **options)
+        self._found = (sides[0].neighbours, sides[1].neighbours)
+        self._mined_for = due
+        self._mining_notes = [
+            f"mining for epoch {due + 1}, rows of {name}: {note}"
+            for name, side in zip("ab", sides, strict=True)
+            for note in side.notes
+        ]
 
     def batches(self, epoch: int) -> list[tuple[IntArray, IntArray]]:
-        """Return for each batch of the epoch the rows of a and of b that each of its links names, repeats kept."""
-        pieces = random_batches(self.pairs, self.batch_size, self.seed, epoch)
-        return [(self.pairs[piece, 0], self.pairs[piece, 1]) for piece in pieces]
+        """Return for each batch of the epoch the rows of a and of b that each of its links names, repeats kept.
+
+        Raises `RunStateError` when hard neighbours are needed and none were mined.
+        """
+        self._epoch_notes = []
+        return [(self.pairs[batch, 0], self.pairs[batch, 1]) for batch in self._numbers(epoch)]
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return what a checkpoint must hold."""
-        return {}
+        """Return what a checkpoint must hold: the mined neighbours; nothing where none are mined."""
+        if self._found is None:
+            return {}
+        notes = np.frombuffer(json.dumps(self._mining_notes).encode(), dtype=np.uint8)
+        return {
+            "neighbours_a": self._found[0].astype(np.int32),
+            "neighbours_b": self._found[1].astype(np.int32),
+            "mined_for": np.array([self._mined_for], dtype=np.int64),
+            "mining_notes": notes.copy(),
+        }
 
     def load_state(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take up what `state` gave."""
+        """Take up what `state` gave. Raises `RunStateError` when it is of another number of rows."""
+        if not arrays:
+            return
+        found = tuple(np.asarray(arrays[f"neighbours_{side}"]).astype(np.int64) for side in "ab")
+        sizes = tuple(len(side) for side in found)
+        if sizes != (self.links.n_a, self.links.n_b):
+            raise RunStateError(
+                f"the checkpoint has neighbours of {sizes[0]} and {sizes[1]} rows, this training has "
+                f"{self.links.n_a} and {self.links.n_b}; remove the checkpoint to train from the start"
+            )
+        self._found = (found[0], found[1])
+        self._mined_for = int(np.asarray(arrays["mined_for"])[0])
+        self._mining_notes = json.loads(np.asarray(arrays["mining_notes"]).tobytes())
+
+    def _due(self, epoch: int) -> int | None:
+        """Return the epoch whose mining serves this one, None where nothing is mined."""
+        config = self.config
+        if config.sampling != "hard" or not len(self.pairs):
+            return None
+        if config.mine_from == "initial":
+            return 0
+        past = epoch - config.start_epoch
+        return None if past < 0 else epoch - past % config.mine_every
+
+    def _planned(self) -> int:
+        n, config = len(self.pairs), self.config
+        if config.sampling == "distinct":
+            return max(1, len(distinct_batches(self.links, self.batch_size, self.seed, 0).batches))
+        if config.sampling == "hard":
+            from bridgehead.negatives.samplers import anchors_per_batch, check_sizes
+
+            check_sizes(self.batch_size, config.k_hard)
+            if config.repeat_neighbours:
+                return n_pieces(n, anchors_per_batch(self.batch_size, config.k_hard))
+        return n_pieces(n, self.batch_size)
+
+    def _numbers(self, epoch: int) -> list[IntArray]:
+        if self.config.sampling == "random" or not len(self.pairs):
+            return random_batches(self.pairs, self.batch_size, self.seed, epoch)
+        return self._distinct(epoch) if self.config.sampling == "distinct" else self._hard(epoch)
+
+    def _distinct(self, epoch: int) -> list[IntArray]:
+        drawn = distinct_batches(self.links, self.batch_size, self.seed, epoch)
+        if len(drawn.left_out):
+            self._epoch_notes = [
+                f"epoch {epoch + 1}: {len(drawn.left_out):,} of {len(self.pairs):,} links were in no batch, because "
+                "they share items or match across with too many others"
+            ]
+        return drawn.batches
+
+    def _hard(self, epoch: int) -> list[IntArray]:
+        from bridgehead.negatives.samplers import hard_epoch
+
+        config, k = self.config, self.k_hard(epoch)
+        if k and self._found is None:
+            raise RunStateError(f"epoch {epoch} needs mined neighbours and there are none; call mine first")
+        none = (np.zeros((self.links.n_a, 0), np.int64), np.zeros((self.links.n_b, 0), np.int64))
+        across = config.mine_from == "current"
+        drawn = hard_epoch(
+            self.pairs, self._found or none, across, self.batch_size, k, config.k_hard, config.repeat_neighbours,
+            self.seed, epoch,
+        )  # fmt: skip
+        if drawn.placed < drawn.wanted:
+            anchors = drawn.wanted // k
+            self._epoch_notes = [
+                f"epoch {epoch + 1}: an anchor met {drawn.placed / anchors:.2f} of its {k} hard neighbours on average"
+            ]
+        return drawn.batches

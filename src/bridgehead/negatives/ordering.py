@@ -1,7 +1,7 @@
 """The plain batches of an epoch: links in a drawn order, cut into pieces.
 
 Everything is drawn from (seed, epoch) alone, so a training that is resumed draws what it would have drawn. A batch is
-an array of link numbers, which index the rows of `pairs`. This module is not about hard negatives (`hard_batches`).
+an array of link numbers, which index the rows of `pairs`. This module is not about hard negatives (`anchored`).
 """
 
 import numpy as np
