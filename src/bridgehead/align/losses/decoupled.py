@@ -10,10 +10,10 @@ import torch
 from bridgehead.align.losses.contrast import Direction, Form, LossParts, View, check_form, contrast
 from bridgehead.align.losses.softmax import (
     has_negative,
-    log_sum_exp_of_negatives,
     mean_where,
     pull,
     without_autocast,
+    without_positives,
 )
 
 
@@ -73,5 +73,5 @@ def decoupled_parts(
 
 
 def _cost(view: View, form: Form) -> torch.Tensor:
-    costs = log_sum_exp_of_negatives(view, view.scores) - pull(view, form)
+    costs = torch.logsumexp(without_positives(view), dim=1) - pull(view, form)
     return mean_where(costs, (view.counts > 0) & has_negative(view))

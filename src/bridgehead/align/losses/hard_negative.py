@@ -13,9 +13,9 @@ from bridgehead.align.losses.infonce import log_sum_exp_of_positives
 from bridgehead.align.losses.softmax import (
     check_number,
     has_negative,
-    log_sum_exp_of_negatives,
     pull,
     without_autocast,
+    without_positives,
 )
 
 
@@ -93,14 +93,12 @@ def hard_negative_parts(
 
 
 def _weighted(view: View, beta: float) -> torch.Tensor:
-    """Return log R, (n,)."""
+    """Return log R, (n,); any finite number for an anchor without negatives."""
+    scores = without_positives(view)
     if beta == 0:
-        return log_sum_exp_of_negatives(view, view.scores)
-    return (
-        _log_count(view)
-        + log_sum_exp_of_negatives(view, (1 + beta) * view.scores)
-        - log_sum_exp_of_negatives(view, beta * view.scores)
-    )
+        return torch.logsumexp(scores, dim=1)
+    # The weights are normalised before the scores are added: differences of sums over beta S would lose digits.
+    return _log_count(view) + torch.logsumexp(scores + torch.log_softmax(beta * scores, dim=1), dim=1)
 
 
 def _debiased(

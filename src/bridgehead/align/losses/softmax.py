@@ -1,9 +1,10 @@
-"""What the softmax losses share: the pull of an anchor's positives and sums over its negatives, as logarithms.
+"""What the softmax losses share: the pull of an anchor's positives, and its negatives alone.
 
 This module is not about any one loss; what comes before it (unit rows, links) is `contrast`.
 """
 
 import math
+from numbers import Real
 
 import torch
 
@@ -29,13 +30,12 @@ def has_negative(view: View) -> torch.Tensor:
     return view.counts < view.scores.shape[1]
 
 
-def log_sum_exp_of_negatives(view: View, scores: torch.Tensor) -> torch.Tensor:
-    """Return for each anchor log sum exp of `scores` (n, m) over all but its positives, (n,); 0 where there is none."""
-    found = has_negative(view)
-    # A row of -inf alone would have no gradient: where all candidates are positives they become 0, and the result too.
-    away = torch.zeros_like(view.anchor, dtype=scores.dtype).masked_fill(found[view.anchor], -math.inf)
-    sums = torch.logsumexp(scores.index_put((view.anchor, view.candidate), away), dim=1)
-    return torch.where(found, sums, torch.zeros_like(sums))
+def without_positives(view: View) -> torch.Tensor:
+    """Return the scores (n, m) with -inf for positives; all 0 for an anchor that has no negative."""
+    # A row of -inf alone would have no gradient.
+    away = torch.zeros_like(view.anchor, dtype=view.scores.dtype)
+    away = away.masked_fill(has_negative(view)[view.anchor], -math.inf)
+    return view.scores.index_put((view.anchor, view.candidate), away)
 
 
 def mean_where(costs: torch.Tensor, is_anchor: torch.Tensor) -> torch.Tensor:
@@ -45,6 +45,6 @@ def mean_where(costs: torch.Tensor, is_anchor: torch.Tensor) -> torch.Tensor:
 
 def check_number(name: str, number: object, low: float, high: float, expected: str) -> float:
     """Return `number` as a float in [low, high). Raises `ArgumentError`."""
-    if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number < high:
+    if isinstance(number, bool) or not isinstance(number, Real) or not low <= float(number) < high:
         raise ArgumentError(f"{name} = {number!r}; expected {expected}")
     return float(number)
