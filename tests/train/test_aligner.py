@@ -71,7 +71,7 @@ def test_it_has_the_habits_of_a_scikit_learn_estimator():
 
 
 def test_settings_are_checked_when_it_is_fitted(few):
-    with pytest.raises(ConfigError, match="depth: Extra inputs"):
+    with pytest.raises(ConfigError, match="depth: unknown key"):
         Aligner(settings={"depth": 3}).fit(*few.fit)
 
 

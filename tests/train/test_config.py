@@ -48,7 +48,7 @@ def test_the_fingerprint_is_of_what_shapes_the_result():
         ({"logit_scale_init": 500}, "lies outside logit_scale_bounds"),
         ({"logit_scale_bounds": (5, 1)}, "lies outside logit_scale_bounds"),
         ({"betas": (0.9, 1.0)}, "betas"),
-        ({"residual": True}, "residual = 'output' needs a first hidden layer"),
+        ({"residual": True}, "residual needs a first hidden layer"),
         ({"seed": -1}, "seed"),
         ({"hidden": (10**9,)}, "hidden = .*expected widths of at least 1 and at most 65,536"),
         ({"logit_scale_bounds": (0, 1e300)}, "logit_scale_bounds .*float32"),

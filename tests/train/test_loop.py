@@ -7,10 +7,11 @@ import torch
 from scipy import sparse
 
 from bridgehead.align import load_heads
+from bridgehead.align.losses import Objective
 from bridgehead.errors import ArgumentError, LinksError, NonFiniteRowsError, ShapeError
 from bridgehead.links import Links
 from bridgehead.train import TrainConfig, fit_heads
-from bridgehead.train import loop as loop_module
+from bridgehead.train import rows_task as task_module
 
 SMALL = {"embed_dim": 8, "hidden": (16,), "epochs": 3}
 
@@ -88,7 +89,7 @@ def planned(monkeypatch, values):
         seen.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
         return {"valid_mrr": values[len(seen) - 1]}
 
-    monkeypatch.setattr(loop_module, "validation_metrics", metrics)
+    monkeypatch.setattr(task_module, "validation_metrics", metrics)
     return seen
 
 
@@ -128,13 +129,13 @@ def test_the_rate_warms_up_and_ends_at_zero_and_s_stays_within_its_bounds(few):
 
 def test_items_that_other_links_brought_into_the_batch_are_positives(monkeypatch):
     seen = []
-    original = loop_module.info_nce_parts
+    original = Objective.forward
 
-    def spy(z_a, z_b, scale, links, form, direction):
-        seen.append((len(links), len(z_a), len(z_b)))
-        return original(z_a, z_b, scale, links, form, direction)
+    def spy(self, z_a, z_b, scale, positives, **known):
+        seen.append((len(positives), len(z_a), len(z_b)))
+        return original(self, z_a, z_b, scale, positives, **known)
 
-    monkeypatch.setattr(loop_module, "info_nce_parts", spy)
+    monkeypatch.setattr(Objective, "forward", spy)
     rng = np.random.default_rng(0)
     links = [(0, 0), (0, 1), (1, 1), (2, 2)]
     config = TrainConfig.of(SMALL, epochs=1, form="inside")
@@ -164,7 +165,7 @@ def test_shuffled_links_are_reported_as_no_signal(few):
     links = np.stack([np.arange(60), rng.permutation(60)], axis=1)
     config = TrainConfig.of(SMALL, epochs=1, learning_rate=1e-5, logit_scale_init=1.0)
     (note,) = fit_heads(*few.fit, links, config).notes
-    assert note.startswith("no signal: the loss ends at")
+    assert note.startswith("no signal: the loss is")
 
 
 @pytest.mark.parametrize(

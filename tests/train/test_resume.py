@@ -14,6 +14,7 @@ from scipy import sparse
 
 from bridgehead.errors import FormatVersionError, RunStateError
 from bridgehead.train import TrainConfig, fit_heads
+from bridgehead.train import fit as fit_module
 from bridgehead.train import loop as loop_module
 
 CONFIG = TrainConfig.of(
@@ -59,7 +60,7 @@ def whole(few, tmp_path_factory):
 
 def stop_at(monkeypatch, steps):
     """End the training when it is about to take its n-th step in this process."""
-    original, taken = loop_module._Fit._step, []
+    original, taken = loop_module._Loop._step, []
 
     def step(self, *rows):
         taken.append(1)
@@ -67,7 +68,7 @@ def stop_at(monkeypatch, steps):
             raise Stopped
         original(self, *rows)
 
-    monkeypatch.setattr(loop_module._Fit, "_step", step)
+    monkeypatch.setattr(loop_module._Loop, "_step", step)
 
 
 # An epoch has 4 steps: stops before the first, within an epoch, at its end, and near the last of 16.
@@ -110,7 +111,7 @@ def test_a_stop_between_the_last_epoch_and_the_end_repeats_only_the_end(few, who
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop_module, "save_heads", stop)
+        patch.setattr(fit_module, "save_heads", stop)
         with pytest.raises(Stopped):
             run(few, tmp_path)
     with monkeypatch.context() as patch:
@@ -143,7 +144,7 @@ def test_a_damaged_checkpoint_or_one_of_another_version_is_refused(few, tmp_path
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(RunStateError, match="is damaged"):
         run(few, tmp_path)
-    path.write_bytes(content.replace(b'"version":"1"', b'"version":"9"'))
+    path.write_bytes(content.replace(b'"version":"2"', b'"version":"9"'))
     with pytest.raises(FormatVersionError, match="version '9'"):
         run(few, tmp_path)
 

@@ -135,7 +135,7 @@ def train(work: Work) -> dict[str, Any]:
     key = _train_key(work)
     if (found := run.done("train", key)) and _hash(run.path(HEADS_FILE)) == found["heads"]:
         return found
-    from bridgehead.train.loop import fit_heads
+    from bridgehead.train.fit import fit_heads
 
     part, valid = work.part("train"), work.part("valid")
     check_part(part.links, "train")
@@ -188,7 +188,7 @@ def refit(work: Work) -> dict[str, Any]:
     key = stage_key(trained["key"], trained["best_epoch"])
     if (found := run.done("refit", key)) and found["fingerprint"] == _refit_fingerprint(run):
         return found
-    from bridgehead.train.loop import fit_heads
+    from bridgehead.train.fit import fit_heads
 
     everything = work.prepared.everything()
     encoders = fit_encoders(run, work.prepared, everything, work.progress)
@@ -266,7 +266,7 @@ def _same_budget(work: Work, epochs: int) -> Any:
     config, part = work.run.config.train, work.part("train")
 
     def fit(links: Links, seed: int) -> NumpyHeads:
-        from bridgehead.train.loop import fit_heads
+        from bridgehead.train.fit import fit_heads
 
         folder = work.run.path("shuffled", str(seed))
         changed = config.model_copy(update={"seed": seed})

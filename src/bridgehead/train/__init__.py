@@ -9,9 +9,9 @@ from typing import Any
 
 _HOMES = {
     "Aligner": "aligner",
-    "FitResult": "loop",
+    "FitResult": "fit",
     "TrainConfig": "config",
-    "fit_heads": "loop",
+    "fit_heads": "fit",
 }
 
 __all__ = sorted(_HOMES)

@@ -13,7 +13,8 @@ from bridgehead.errors import ArgumentError, NotFittedError, RunStateError
 from bridgehead.files import read_json, write_json
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData
-from bridgehead.train.loop import HEADS_NAME, ProgressCallback, fit_heads
+from bridgehead.train.fit import HEADS_NAME, fit_heads
+from bridgehead.train.loop import ProgressCallback
 from bridgehead.train.validation import validation_metrics
 from bridgehead.vectors import FloatArray
 

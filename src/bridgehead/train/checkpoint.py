@@ -18,7 +18,7 @@ from bridgehead.errors import FormatVersionError, RunStateError
 from bridgehead.files import atomic_path, sync_folder
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
-_FORMAT, _VERSION = "bridgehead-checkpoint", "1"
+_FORMAT, _VERSION = "bridgehead-checkpoint", "2"
 
 
 @dataclass
@@ -26,14 +26,13 @@ class Progress:
     """Where a training stands: the next batch of the next epoch, sums over the epoch begun, and the best so far.
 
     `epoch` epochs are done (0 at the start) and `batch` batches of the next one; `step` counts all steps.
-    `loss_sum` and `chance_sum` are over this epoch's batches, `seconds` what the epoch took so far.
+    `sums` are over this epoch's batches (`EpochSums`), `seconds` what the epoch took so far.
     """
 
     epoch: int = 0
     batch: int = 0
     step: int = 0
-    loss_sum: float = 0.0
-    chance_sum: float = 0.0
+    sums: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     best_epoch: int = 0
     best_value: float | None = None
@@ -41,10 +40,17 @@ class Progress:
 
 
 def save_checkpoint(folder: Path, key: str, progress: Progress, tensors: dict[str, torch.Tensor]) -> None:
-    """Write the checkpoint of the training named by `key`, atomically."""
+    """Write the checkpoint of the training named by `key`, atomically: the one before stays until this one is whole.
+
+    Raises `OSError` when it cannot be written, on a full disk say.
+    """
     header = {"format": _FORMAT, "version": _VERSION, "key": key, "progress": json.dumps(asdict(progress))}
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    atomic_path(folder / CHECKPOINT_NAME, lambda name: save_file(plain, name, metadata=header))
+    try:
+        atomic_path(folder / CHECKPOINT_NAME, lambda name: save_file(plain, name, metadata=header))
+    except SafetensorError as error:
+        # It wraps the system's error in one of its own.
+        raise OSError(str(error)) from error
 
 
 def load_checkpoint(folder: Path, key: str) -> tuple[Progress, dict[str, torch.Tensor]] | None:

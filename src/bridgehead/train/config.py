@@ -6,11 +6,13 @@ This module is not about data or encoders, whose settings stand in a run's confi
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from bridgehead.align.architecture import MAX_WIDTH, HeadConfig, HeadsConfig, in_float32
+from bridgehead.align.losses.config import LossConfig
 from bridgehead.errors import ConfigError
 from bridgehead.files import hash_json
+from bridgehead.negatives.config import NegativesConfig
 from bridgehead.train.config_faults import config_faults
 
 
@@ -32,9 +34,13 @@ class TrainConfig(BaseModel):
     activation: Literal["gelu", "relu"] = Field("gelu", description="Non-linearity after each hidden layer.")
     dropout: float = Field(0.1, ge=0, lt=1, description="Share of hidden units dropped in training.")
     input_dropout: float = Field(0.0, ge=0, lt=1, description="Share of input entries dropped in training.")
-    norm: bool = Field(True, description="LayerNorm after each activation: depth trains evenly whatever the rows.")
-    residual: bool = Field(
-        False, description="Add the first layer's output to the head's; needs hidden[0] = embed_dim."
+    norm: Literal["layer", "batch", "rms", "none"] = Field(
+        "layer", description="Norm after each activation: with it depth trains evenly whatever the rows."
+    )
+    residual: Literal["none", "output", "layers"] = Field(
+        "none",
+        description="output: the first layer's output is added to the head's, which needs hidden[0] = embed_dim; "
+        "layers: a skip around each hidden layer as wide as the one before.",
     )
     input_norm: Literal["auto", "none", "unit", "standard"] = Field(
         "auto", description="What is done to rows first; auto is standard for dense rows and unit for CSR rows."
@@ -61,8 +67,14 @@ class TrainConfig(BaseModel):
     learn_scale: bool = Field(True, description="Whether s is learned.")
     form: Literal["outside", "inside"] = Field("outside", description="How several positives of an anchor are summed.")
     direction: Literal["both", "a_to_b", "b_to_a"] = Field("both", description="Which side's rows are anchors.")
+    loss: LossConfig = Field(LossConfig(), description="Which loss, and its options.")
+    negatives: NegativesConfig = Field(NegativesConfig(), description="What the anchors are told from.")
     patience: int | None = Field(
         6, ge=1, description="Epochs without a better validation before the stop; none: never."
+    )
+    device: str = Field("cpu", min_length=1, description="Where to train: cpu, cuda, cuda:1 or mps.")
+    precision: Literal["float32", "bf16", "fp16"] = Field(
+        "float32", description="What heads multiply in; weights, moments, normalisation and logits stay float32."
     )
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of weights, order and dropout.")
     checkpoint_seconds: float = Field(15.0, ge=0, description="Least time between two checkpoints; 0 is every step.")
@@ -80,6 +92,14 @@ class TrainConfig(BaseModel):
             raise ValueError(f"betas = {self.betas}; expected two numbers in [0, 1)")
         self.heads((1, False), (1, False))
         return self
+
+    @field_validator("norm", "residual", mode="before")
+    @classmethod
+    def _as_named(cls, value: Any, info: ValidationInfo) -> Any:
+        # Both were true or false once.
+        if isinstance(value, bool):
+            return {"norm": ("none", "layer"), "residual": ("none", "output")}[str(info.field_name)][value]
+        return value
 
     @classmethod
     def of(cls, settings: Any = None, **changes: Any) -> "TrainConfig":

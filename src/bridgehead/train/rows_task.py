@@ -1,0 +1,194 @@
+"""Training two heads on cached rows: the task that `fit_heads` gives to the loop.
+
+This module is not about epochs and checkpoints (`loop`) or about encoders that are trained too (`live`).
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from bridgehead.align.losses.contrast import Direction, LossParts, Positives
+from bridgehead.align.losses.objective import Objective
+from bridgehead.align.model import TwoHeads
+from bridgehead.files import hash_texts
+from bridgehead.links import Links
+from bridgehead.negatives.bank import MemoryBank, bank_loss
+from bridgehead.negatives.plan import BatchPlan
+from bridgehead.train.config import TrainConfig
+from bridgehead.train.data import PairData, side_shape
+from bridgehead.train.knowledge import Knowledge
+from bridgehead.train.precision import Precision
+from bridgehead.train.seeds import seed_draws, start_seed, step_seed
+from bridgehead.train.task import ParameterGroup, StepOutcome, mean_outcome, step_outcome, under
+from bridgehead.train.validation import validation_metrics
+from bridgehead.vectors import IntArray
+
+Batch = tuple[IntArray, IntArray]
+
+
+class Learned(nn.Module):
+    """All that is learned: two heads with their scale, and what the loss itself learns (a bias, for the sigmoid)."""
+
+    def __init__(self, heads: TwoHeads, objective: Objective) -> None:
+        super().__init__()
+        self.heads = heads
+        self.objective = objective
+
+
+class RowsTask:
+    """Two heads over rows that are in memory: `data` to train on, `valid` to choose the epoch by, what the loss knows.
+
+    The heads start from weights drawn from `config.seed`; batches, dropout and augmentation are drawn from (seed,
+    epoch, batch).
+    """
+
+    def __init__(self, data: PairData, valid: PairData | None, config: TrainConfig, knowledge: Knowledge) -> None:
+        self.data, self.valid, self.config, self.knowledge = data, valid, config, knowledge
+        self.precision = Precision(config.device, config.precision)
+        torch.manual_seed(start_seed(config.seed))
+        self.heads = TwoHeads(config.heads(side_shape(data.rows_a), side_shape(data.rows_b)))
+        for head, rows in ((self.heads.head_a, data.rows_a), (self.heads.head_b, data.rows_b)):
+            head.fit_input(rows)
+        self.objective = Objective(config.loss, config.form, config.direction)
+        self.model = Learned(self.heads, self.objective).to(self.precision.device)
+        self.scale = self.heads.scale
+        self.truth = data.links.expanded()
+        self.plan = BatchPlan(data.links, config.links_per_batch(len(self.truth)), config.seed, config.negatives)
+        self.n_batches = self.plan.n_batches
+        self.bank = self._bank()
+        ways: tuple[Direction, ...] = ("a_to_b", "b_to_a")
+        # Not parts of the model: with a bank each direction has candidates of its own; the bias is that of all.
+        self.one_way: dict[str, Objective] = {way: self._one_way(way) for way in ways}
+        # Where each row has one link and a batch never repeats one, row i of a batch matches row i and nothing else.
+        self.paired = _one_to_one(self.truth.pairs) and config.negatives.sampling != "hard"
+
+    def _bank(self) -> MemoryBank | None:
+        size = self.config.negatives.bank_size
+        return MemoryBank(size, self.config.embed_dim).to(self.precision.device) if size else None
+
+    def _one_way(self, direction: Direction) -> Objective:
+        objective = Objective(self.config.loss, self.config.form, direction)
+        if hasattr(objective, "bias"):
+            objective.bias = self.objective.bias
+        return objective
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences of the batches and the mining."""
+        return self.plan.notes
+
+    def key(self) -> str:
+        """Return a hash of settings, rows and links."""
+        valid = "" if self.valid is None else self.valid.fingerprint()
+        return hash_texts([self.data.fingerprint(), valid, self.knowledge.fingerprint()])
+
+    def groups(self) -> list[ParameterGroup]:
+        """Return one group of weights that decay and one of those that do not: biases, norms and the scale."""
+        learned = [(name, p) for name, p in self.model.named_parameters() if p.requires_grad]
+        rate = self.config.learning_rate
+        return [
+            ParameterGroup("heads", [item for item in learned if item[1].ndim >= 2], rate, self.config.weight_decay),
+            ParameterGroup("heads", [item for item in learned if item[1].ndim < 2], rate, 0.0),
+        ]
+
+    def begin_epoch(self, epoch: int) -> list[Batch]:
+        """Mine hard negatives where they are due, and return the batches."""
+        if self.plan.wants_rows(epoch):
+            rows = self.data.rows_a, self.data.rows_b
+            if self.config.negatives.mine_from == "current":
+                rows = self.heads.project_a(rows[0]), self.heads.project_b(rows[1])
+            self.plan.mine(*rows, epoch)
+        return self.resume_epoch(epoch)
+
+    def resume_epoch(self, epoch: int) -> list[Batch]:
+        """Return the batches of an epoch whose mining is done."""
+        return self.plan.batches(epoch)
+
+    def backward(self, batch: Batch, epoch: int, number: int) -> StepOutcome:
+        """Add the gradients of one batch.
+
+        Each row is projected once and stands in the loss as often as the batch's links name it: so an item that many
+        links name is a candidate in proportion, and being frequent earns it nothing (sampling corrects for it).
+        """
+        rows_a, rows_b = batch
+        seed_draws(step_seed(self.config.seed, epoch, number))
+        with self.precision.autocast():
+            z_a, z_b, scale, positives = self._projected(rows_a, rows_b)
+        parts, outcome = self._parts(z_a, z_b, scale, positives, batch)
+        self.precision.backward(parts.loss)
+        return outcome
+
+    def inputs(self, rows_a: IntArray, rows_b: IntArray) -> tuple[Any, Any]:
+        """Return what the heads read for these rows."""
+        return self.data.inputs(rows_a, rows_b)
+
+    def validate(self) -> dict[str, float]:
+        """Return the MRR of both directions on the validation pairs, where there are any."""
+        return {} if self.valid is None else validation_metrics(self.heads, self.valid)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return the precision's counts and scale, mined neighbours and the bank."""
+        state = {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
+        state |= {f"plan.{name}": torch.from_numpy(np.asarray(array)) for name, array in self.plan.state().items()}
+        if self.bank is not None:
+            state |= {f"bank.{name}": tensor for name, tensor in self.bank.state_dict().items()}
+        return state
+
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Put back what `state` gave."""
+        self.precision.load_state(under("precision.", tensors))
+        self.plan.load_state({name: tensor.numpy() for name, tensor in under("plan.", tensors).items()})
+        if self.bank is not None:
+            self.bank.load_state_dict(under("bank.", tensors))
+
+    def _projected(self, rows_a: IntArray, rows_b: IntArray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Any]:
+        """Return the rows of the batch in the shared space, s, and what matches what."""
+        if self.paired:
+            x_a, x_b = self.inputs(rows_a, rows_b)
+            return *self.heads(x_a, x_b), Positives.diagonal(len(rows_a), self.precision.device)
+        (once_a, at_a), (once_b, at_b) = (np.unique(rows, return_inverse=True) for rows in (rows_a, rows_b))
+        x_a, x_b = self.inputs(once_a, once_b)
+        z_a, z_b, scale = self.heads(x_a, x_b)
+        z_a, z_b = z_a.index_select(0, torch.from_numpy(at_a)), z_b.index_select(0, torch.from_numpy(at_b))
+        pairs = self.data.links.pairs_within(rows_a, rows_b)
+        found_a, found_b = (torch.from_numpy(found) for found in pairs)
+        return z_a, z_b, scale, Positives(found_a, found_b, len(rows_a), len(rows_b))
+
+    def _parts(
+        self, z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor, positives: Positives, batch: Batch
+    ) -> tuple[LossParts, StepOutcome]:
+        if self.bank is None:
+            parts = self.objective(z_a, z_b, scale, positives, **self.knowledge.of(*batch))
+            told = None if self.paired else positives
+            random = self.config.negatives.sampling != "hard"
+            return parts, step_outcome(self.objective, parts, told, len(z_a), len(z_b), random)
+        return self._with_bank(self.bank, z_a, z_b, scale, batch)
+
+    def _with_bank(
+        self, bank: MemoryBank, z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor, batch: Batch
+    ) -> tuple[LossParts, StepOutcome]:
+        """Return the mean of the directions, each with the bank's rows among its candidates."""
+        more = bank.extended(z_a, batch[0], z_b, batch[1], self.data.links)
+        found: list[tuple[LossParts, StepOutcome]] = []
+
+        def loss_of(left: torch.Tensor, right: torch.Tensor, links: Links, direction: str) -> torch.Tensor:
+            objective = self.one_way.get(direction, self.objective)
+            items_a = more.items_a.cpu().numpy() if direction == "b_to_a" else batch[0]
+            items_b = more.items_b.cpu().numpy() if direction == "a_to_b" else batch[1]
+            positives = Positives.of(links, len(left), len(right), left.device)
+            parts: LossParts = objective(left, right, scale, positives, **self.knowledge.of(items_a, items_b))
+            found.append((parts, step_outcome(objective, parts, positives, len(left), len(right), False)))
+            return parts.loss
+
+        loss = bank_loss(loss_of, more, self.config.direction)
+        bank.push(z_a.detach(), batch[0], z_b.detach(), batch[1])
+        left_out = (found[0][0].left_out_a, found[-1][0].left_out_b)
+        parts = LossParts(loss, None, None, *left_out)
+        return parts, mean_outcome([outcome for _, outcome in found], *left_out)
+
+
+def _one_to_one(pairs: IntArray) -> bool:
+    """Whether each row of either side is in one pair at most."""
+    return all(len(np.unique(pairs[:, column])) == len(pairs) for column in (0, 1))
