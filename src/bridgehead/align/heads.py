@@ -7,13 +7,13 @@ changed with it. This module is not about the loss or about training.
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from bridgehead.align.architecture import NORM_EPSILON, HeadConfig
 from bridgehead.align.bags import CsrBatch, bag_sum, csr_batch
+from bridgehead.align.moments import standard_columns
 from bridgehead.errors import ShapeError
 
 __all__ = ["BatchNorm", "CsrBatch", "Head", "HeadConfig", "csr_batch"]
@@ -81,10 +81,9 @@ class Head(nn.Module):
         """
         if self.config.input_norm != "standard":
             return
-        mean, std = _column_moments(rows)
-        varies = std > 1e-6 * np.maximum(np.abs(mean), 1e-30)
+        mean, inverse_std = standard_columns(rows)
         self.mean.copy_(torch.from_numpy(mean))
-        self.inverse_std.copy_(torch.from_numpy(np.where(varies, 1 / np.where(varies, std, 1), 0)))
+        self.inverse_std.copy_(torch.from_numpy(inverse_std))
 
     def forward(self, x: torch.Tensor | CsrBatch) -> torch.Tensor:
         """Return (B, embed_dim)."""
@@ -131,11 +130,3 @@ def _norm(kind: str, width: int) -> nn.Module:
     if kind == "layer":
         return nn.LayerNorm(width, eps=NORM_EPSILON)
     return BatchNorm(width) if kind == "batch" else nn.RMSNorm(width, eps=NORM_EPSILON)
-
-
-def _column_moments(rows: Any, block: int = 8192) -> tuple[Any, Any]:
-    """Return mean and standard deviation (by n) of each column in float64, block by block."""
-    blocks = [slice(start, start + block) for start in range(0, len(rows), block)]
-    mean = sum(rows[part].sum(axis=0, dtype=np.float64) for part in blocks) / len(rows)
-    squares = sum(np.square(rows[part] - mean).sum(axis=0) for part in blocks)
-    return mean, np.sqrt(squares / len(rows))
