@@ -24,6 +24,8 @@ def write_bert(folder: Path, *, seed: int = 0, width: int = 16, n_layers: int = 
             max_position_embeddings=N_POSITIONS,
             hidden_dropout_prob=dropout,
             attention_probs_dropout_prob=dropout,
+            # Wide enough that tokens tell rows apart, as in a trained model.
+            initializer_range=0.5,
         )
         BertModel(config).save_pretrained(folder)
     return folder

@@ -21,9 +21,9 @@ from bridgehead.align.layers import (
     train_last_layers,
     training_mode,
 )
-from bridgehead.align.pretrained import WEIGHTS_NAME, Pretrained, load_weights, write_weights
+from bridgehead.align.pretrained import CONFIG_NAME, WEIGHTS_NAME, Pretrained, load_weights, write_weights
 from bridgehead.encode.hub import ModelFolder, find_model
-from bridgehead.encode.huggingface import check_device, load_network
+from bridgehead.encode.huggingface import check_device, load_network, save_network
 from bridgehead.encode.pooling import check_pooling, pool
 from bridgehead.errors import ArgumentError, RunStateError, ShapeError
 from bridgehead.files import disk_errors
@@ -321,17 +321,20 @@ def _write_encoder(encoder: Any, source: ModelFolder, folder: Path) -> list[Path
     """Write an encoder as a transformers folder, with the tokenizer it came with; return the files."""
     beside = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(beside, ignore_errors=True)
-    if source.is_encoder_decoder:
-        # Half a model: its class cannot be told from a config, so the config of the whole goes with the half's weights.
-        beside.mkdir()
-        shutil.copyfile(source.path / "config.json", beside / "config.json")
-        write_weights(beside / WEIGHTS_NAME, encoder.state_dict())
-    else:
-        with disk_errors(beside):
-            encoder.save_pretrained(beside)
-    for pattern in _TOKENIZER_FILES:
-        for file in source.path.glob(pattern):
+    beside.mkdir()
+    try:
+        if source.is_encoder_decoder:
+            # Half a model: no config of its own tells its class, so that of the whole goes with the half's weights.
+            shutil.copyfile(source.path / CONFIG_NAME, beside / CONFIG_NAME)
+            write_weights(beside / WEIGHTS_NAME, encoder.state_dict())
+        else:
+            with disk_errors(beside):
+                save_network(encoder, beside)
+        for file in (file for pattern in _TOKENIZER_FILES for file in source.path.glob(pattern)):
             shutil.copyfile(file, beside / file.name)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
     # The weights may be read from the very folder that is replaced, so it goes only now.
     if folder.exists():
         shutil.rmtree(folder)

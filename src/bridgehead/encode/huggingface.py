@@ -226,6 +226,14 @@ def load_network(folder: ModelFolder) -> Any:
     return (model.get_encoder() if model.config.is_encoder_decoder else model).eval()
 
 
+def save_network(network: Any, folder: Path) -> None:
+    """Write what `load_network` gave, changed or not, as a folder of transformers: config and safetensors."""
+    import transformers
+
+    with _quiet(transformers):
+        network.save_pretrained(str(folder))
+
+
 def check_device(device: Any) -> Any:
     """Return `device` as torch's, if this machine has it. Raises `ArgumentError` where it lacks it."""
     import torch
