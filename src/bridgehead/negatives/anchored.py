@@ -58,7 +58,9 @@ class LinkNeighbours:
         """Return (m, w) link numbers for links `anchors` (m,), the two sides in turns, -1 for none, none twice."""
         of_a, of_b = (self.link_of_b, self.link_of_a) if self.across else (self.link_of_a, self.link_of_b)
         from_a, from_b = self.a[self.pairs[anchors, 0]], self.b[self.pairs[anchors, 1]]
-        links = np.stack([_lookup(of_a, from_a), _lookup(of_b, from_b)], axis=2).reshape(len(anchors), -1)
+        links = np.stack([_lookup(of_a, from_a), _lookup(of_b, from_b)], axis=2).reshape(
+            len(anchors), 2 * from_a.shape[1]
+        )
         links[links == anchors[:, None]] = -1
         return _each_once(links)
 

@@ -76,8 +76,9 @@ class NegativesConfig(BaseModel):
             )
         if self.lowest_rank > self.highest_rank:
             raise ValueError(f"lowest_rank = {self.lowest_rank} is beyond highest_rank = {self.highest_rank}")
-        if (found := self.highest_rank - self.lowest_rank + 1) < self.k_hard:
-            raise ValueError(f"ranks {self.lowest_rank} to {self.highest_rank} hold {found}, fewer than {self.k_hard=}")
+        if (held := self.highest_rank - self.lowest_rank + 1) < self.k_hard:
+            ranks = f"{self.lowest_rank} to {self.highest_rank}"
+            raise ValueError(f"ranks {ranks} hold {held} neighbours, fewer than k_hard = {self.k_hard}")
         return self
 
     def _changed(self, names: tuple[str, ...]) -> list[str]:

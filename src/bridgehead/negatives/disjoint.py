@@ -15,6 +15,8 @@ from bridgehead.links import Links
 from bridgehead.negatives.ordering import epoch_order
 from bridgehead.vectors import IntArray
 
+_NEVER = np.iinfo(np.int64).max
+
 
 @dataclass(frozen=True, eq=False)
 class DistinctEpoch:
@@ -34,15 +36,16 @@ def distinct_batches(links: Links, batch_size: int, seed: int, epoch: int) -> Di
     """
     least = max(2, batch_size // 8)
     pool = _Pool(links)
-    rest = epoch_order(len(pool.a), seed, epoch)
+    waiting, fresh = np.zeros(0, np.int64), epoch_order(len(pool.a), seed, epoch)
     batches: list[IntArray] = []
-    while len(rest):
-        batch, rest_after = pool.fill(rest, batch_size)
-        if len(batch) < (least if len(rest_after) else 2):
+    while len(waiting) + len(fresh):
+        batch, still_waiting, still_fresh = pool.fill(waiting, fresh, batch_size)
+        some_left = len(still_waiting) + len(still_fresh) > 0
+        if len(batch) < (least if some_left else 2):
             break
         batches.append(batch)
-        rest = rest_after
-    return DistinctEpoch(batches, np.sort(rest))
+        waiting, fresh = still_waiting, still_fresh
+    return DistinctEpoch(batches, np.sort(np.concatenate([waiting, fresh])))
 
 
 class _Pool:
@@ -52,40 +55,56 @@ class _Pool:
         expanded = links.expanded().pairs
         units_a, units_b = _units(links.groups_a, links.n_a), _units(links.groups_b, links.n_b)
         self.a, self.b = units_a[expanded[:, 0]], units_b[expanded[:, 1]]
-        n_a, n_b = int(units_a.max(initial=-1)) + 1, int(units_b.max(initial=-1)) + 1
-        ones = np.ones(len(self.a), dtype=bool)
-        self.matches_a = sparse.coo_array((ones, (self.a, self.b)), shape=(n_a, n_b)).tocsr()
-        self.matches_b = sparse.csr_array(self.matches_a.T)
+        self.shape = (int(units_a.max(initial=-1)) + 1, int(units_b.max(initial=-1)) + 1)
+        matches = sparse.coo_array((np.ones(len(self.a), dtype=bool), (self.a, self.b)), shape=self.shape)
+        self.matches_a, self.matches_b = matches.tocsr(), matches.T.tocsr()
+        self.first_a, self.first_b = (np.full(n, _NEVER) for n in self.shape)
 
-    def fill(self, rest: IntArray, size: int) -> tuple[IntArray, IntArray]:
-        """Return a batch from `rest`, in its order, and what remains of it."""
-        closed_a, closed_b = (np.zeros(n, dtype=bool) for n in self.matches_a.shape)
-        taken = np.zeros(len(rest), dtype=bool)
-        start, held = 0, 0
-        while held < size and start < len(rest):
-            # A stretch of the order at a time: whole passes over all that waits would be quadratic.
-            stretch = np.arange(start, min(len(rest), start + 2 * (size - held) + 16))
-            start = int(stretch[-1]) + 1
-            while len(stretch) and held < size:
-                numbers = rest[stretch]
-                stretch = stretch[~(closed_a[self.a[numbers]] | closed_b[self.b[numbers]])]
-                fit = stretch[self._first_of_conflicting(rest[stretch])][: size - held]
+    def fill(self, waiting: IntArray, fresh: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Return a batch from `waiting`, then `fresh`, in their order; what then waits; and what was not looked at."""
+        closed_a, closed_b = (np.zeros(n, dtype=bool) for n in self.shape)
+        batch: list[IntArray] = []
+        passed_over: list[IntArray] = []
+        held = 0
+        while held < size and len(waiting) + len(fresh):
+            # A stretch at a time: whole passes over all that is left would be quadratic.
+            width = 2 * (size - held) + 16
+            source, rest = (waiting, waiting[width:]) if len(waiting) else (fresh, fresh[width:])
+            stretch = source[:width]
+            waiting, fresh = (rest, fresh) if len(waiting) else (waiting, rest)
+            taken = np.zeros(len(stretch), dtype=bool)
+            open_ = np.arange(len(stretch))
+            while len(open_) and held < size:
+                open_ = open_[~(closed_a[self.a[stretch[open_]]] | closed_b[self.b[stretch[open_]]])]
+                fit = open_[~self._conflicts_before(stretch[open_])][: size - held]
                 taken[fit] = True
                 held += len(fit)
-                closed_b[self.matches_a[self.a[rest[fit]]].indices] = True
-                closed_a[self.matches_b[self.b[rest[fit]]].indices] = True
-        return rest[taken], rest[~taken]
+                closed_b[_entries(self.matches_a, self.a[stretch[fit]])[1]] = True
+                closed_a[_entries(self.matches_b, self.b[stretch[fit]])[1]] = True
+            batch.append(stretch[taken])
+            passed_over.append(stretch[~taken])
+        return np.concatenate(batch), np.concatenate([*passed_over, waiting]), fresh
 
-    def _first_of_conflicting(self, numbers: IntArray) -> npt.NDArray[np.bool_]:
-        """Return which links (m,) conflict with none before them in the list; at least the first does not."""
-        m = len(numbers)
+    def _conflicts_before(self, numbers: IntArray) -> npt.NDArray[np.bool_]:
+        """Return which links (m,) conflict with one before them in the list; the first does not."""
         a, b = self.a[numbers], self.b[numbers]
-        places = np.arange(m)
-        columns: Any = sparse.coo_array((np.ones(m, dtype=bool), (b, places)), shape=(self.matches_a.shape[1], m))
-        left, right = (self.matches_a[a] @ columns.tocsr()).nonzero()
-        ok = np.ones(m, dtype=bool)
-        ok[np.maximum(left, right)[left != right]] = False
-        return ok
+        places = np.arange(len(numbers))
+        # Of several writes to one place the last stays: the first link of each item.
+        self.first_a[a[::-1]], self.first_b[b[::-1]] = places[::-1], places[::-1]
+        found = np.zeros(len(numbers), dtype=bool)
+        for matches, items, first in ((self.matches_a, a, self.first_b), (self.matches_b, b, self.first_a)):
+            place, matched = _entries(matches, items)
+            found[place[first[matched] < place]] = True
+        self.first_a[a], self.first_b[b] = _NEVER, _NEVER
+        return found
+
+
+def _entries(matrix: Any, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (place in `rows`, column) of all that the sparse `matrix` holds in these rows."""
+    starts, sizes = matrix.indptr[rows], matrix.indptr[rows + 1] - matrix.indptr[rows]
+    places = np.repeat(np.arange(len(rows)), sizes)
+    within = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return places, matrix.indices[np.repeat(starts, sizes) + within]
 
 
 def _units(groups: IntArray | None, n: int) -> IntArray:
