@@ -21,7 +21,7 @@ LOSSES = [
     {"name": "sigmoid"},
     {"name": "sigmoid", "tile": 16},
     {"name": "guided"},
-    {"name": "hierarchical"},
+    {"name": "hierarchical", "coarse_weight": 0.2},
 ]
 
 
@@ -64,7 +64,8 @@ def test_a_bank_adds_its_rows_to_the_candidates(few):
     first, second = fit_heads(*few.fit, config=config).history
     # Three batches of 20: with none, 20 and 30 rows in the bank, then with 30 each; the mean is the geometric one.
     assert first["candidates"] == pytest.approx((20 * 40 * 50) ** (1 / 3))
-    assert second["candidates"] == pytest.approx(50)
+    # Rows of items that are in the batch again do not stand beside their older selves.
+    assert 20 < second["candidates"] < 50
 
 
 def test_a_loss_of_tiles_trains_the_same_weights(few):
