@@ -14,7 +14,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from bridgehead.align.losses.contrast import Contrast, Direction, Form, Positives
-from bridgehead.align.losses.tiles import Products, TilePairs, TileProducts, Tiling, check_tile
+from bridgehead.align.losses.tiles import Products, Tile, TilePairs, TileProducts, Tiling, check_tile
+from bridgehead.errors import ArgumentError
 
 _LOG2_E = math.log2(math.e)
 _RANGE = {torch.float32: 86.0, torch.float64: 400.0}
@@ -47,7 +48,7 @@ def sigmoid_tiled(
     scale: torch.Tensor,
     bias: torch.Tensor,
     positives: Positives,
-    tile: int | Literal["auto"] = "auto",
+    tile: Tile = "auto",
     products: Products = "float32",
 ) -> torch.Tensor:
     """Return the sum over all pairs of -log sigmoid(y (s u.v + bias)), y = 1 for positives and -1 else, a scalar.
@@ -59,6 +60,8 @@ def sigmoid_tiled(
     Source: Zhai et al. 2023 (arXiv:2303.15343), eq. 1, without its division by the batch.
     """
     check_tile(tile, products)
+    if tile is None:
+        raise ArgumentError("tile = None; expected 'auto' or a whole number of rows, 1 or more")
     tiling = Tiling.of(tile, len(unit_a), len(unit_b), unit_a.shape[1], unit_a.dtype)
     inputs = (unit_a, unit_b, scale, bias)
     plan = _Plan(tiling, positives, products, _wants_gradient(*inputs))
@@ -106,6 +109,8 @@ class _InfoNCE(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        if all(each is None for each in gradients):
+            return None, None, None, None
         unit_a, unit_b = ctx.saved_tensors
         tiles = _Tiles(unit_a, unit_b, ctx.s, ctx.plan)
         tiles.shift, tiles.kept = ctx.shift, ctx.kept

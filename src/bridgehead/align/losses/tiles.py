@@ -20,6 +20,8 @@ Products = Literal["float32", "bf16"]
 
 _ROWS = 1024
 """Rows of a tile that an outer cache holds (4 MB in float32) and that still fill the matrix product."""
+_SMALL = 256
+"""Rows up to which a batch is faster without tiles: operations cost more than numbers there."""
 _KEPT = 128 * 2**20
 """Most bytes of tiles that "auto" keeps between forward and backward."""
 
@@ -155,6 +157,11 @@ def choose_tile(n_a: int, n_b: int, d: int, dtype: torch.dtype) -> int:
     while size > 64 and dtype.itemsize * (4 * size * size + 2 * size * d) > limit:
         size //= 2
     return size
+
+
+def is_small(n_a: int, n_b: int) -> bool:
+    """Return whether "auto" takes the n_a x n_b scores at once because that is faster; they are few."""
+    return max(n_a, n_b) <= _SMALL
 
 
 def available_memory() -> int:
