@@ -7,7 +7,15 @@ import time
 import pytest
 
 from bridgehead.errors import StructureError
-from bridgehead.molecules import canonical_smiles, identify, identify_all, is_inchikey, parse, reads_as_smiles
+from bridgehead.molecules import (
+    canonical_smiles,
+    identify,
+    identify_all,
+    is_inchikey,
+    parse,
+    random_smiles,
+    reads_as_smiles,
+)
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 ASPIRIN_KEY = "BSYNRYMUTXBXSQ-UHFFFAOYSA-N"
@@ -197,3 +205,20 @@ def test_large_and_symmetric_structures_take_a_moment_only() -> None:
     identities, failures = identify_all([fullerene, "C" * 1000, "C1CC1" * 300, "C(F)(F)" * 330], processes=1)
     assert not failures and all(identities)
     assert time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("smiles", [ASPIRIN, QUININE, CISPLATIN[3], "C/C=C/C(=O)[O-].[Na+]", "[13CH4]", "F/C=C\\Cl"])
+def test_random_smiles_are_other_texts_of_the_same_molecule(smiles: str) -> None:
+    written = [random_smiles(smiles, seed) for seed in range(20)]
+    assert {canonical_smiles(text) for text in written} == {canonical_smiles(smiles)}
+    assert len(set(written)) > 5 or smiles in ("[13CH4]", "F/C=C\\Cl", CISPLATIN[3])
+
+
+def test_random_smiles_depend_on_the_seed_alone() -> None:
+    assert random_smiles(QUININE, 7) == random_smiles(" " + QUININE, 7)
+    assert random_smiles(QUININE, 7) != random_smiles(QUININE, 2**63)
+
+
+def test_random_smiles_of_no_structure_are_refused() -> None:
+    with pytest.raises(StructureError, match="not a valid SMILES"):
+        random_smiles("CC(", 0)

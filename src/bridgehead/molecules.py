@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from bridgehead.errors import MissingExtraError, StructureError
 from bridgehead.workers import Progress, map_chunks
 
@@ -116,6 +118,20 @@ def canonical_smiles(smiles: str) -> str:
     chem, base = _rdkit()
     with base.BlockLogs():
         return str(chem.MolToSmiles(parse(smiles)))
+
+
+def random_smiles(smiles: str, seed: int) -> str:
+    """Return another SMILES of the same molecule: its atoms in an order drawn from `seed` (any integer of 0 or more).
+
+    Stereochemistry, charges and isotopes stay; equal seeds give equal texts. A molecule of one atom has one SMILES.
+    Raises `StructureError` as `parse` does. Source: SMILES enumeration, Bjerrum 2017 (arXiv:1703.07076).
+    """
+    chem, base = _rdkit()
+    molecule = parse(smiles)
+    order = np.random.default_rng(seed).permutation(molecule.GetNumAtoms())
+    with base.BlockLogs():
+        # RDKit's own random order draws from a generator that the whole process shares.
+        return str(chem.MolToSmiles(chem.RenumberAtoms(molecule, order.tolist()), canonical=False))
 
 
 def is_inchikey(text: str) -> bool:
