@@ -94,7 +94,8 @@ class Head(nn.Module):
             units = F.gelu(hidden) if self.config.activation == "gelu" else F.relu(hidden)
             if self.norms is not None:
                 units = self.norms[number](units)
-            units = F.dropout(units, self.config.dropout, self.training)
+            if self.training and self.config.dropout > 0:
+                units = F.dropout(units, self.config.dropout)
             below = below + units if self.config.skips(number) else units
             hidden = layer(below)
         return hidden + first if self.config.residual == "output" else hidden
@@ -110,7 +111,9 @@ class Head(nn.Module):
             x = (x / torch.where(norms > 0, norms, torch.ones_like(norms))).to(x.dtype)
         elif self.config.input_norm == "standard":
             x = (x - self.mean) * self.inverse_std
-        output: torch.Tensor = self.first(F.dropout(x, self.config.input_dropout, self.training))
+        if self.training and self.config.input_dropout > 0:
+            x = F.dropout(x, self.config.input_dropout)
+        output: torch.Tensor = self.first(x)
         return output
 
     def _first_sparse(self, x: CsrBatch) -> torch.Tensor:

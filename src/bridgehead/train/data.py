@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from bridgehead.align.model import model_input
 from bridgehead.errors import LinksError
@@ -55,13 +56,19 @@ class PairData:
 
     def inputs(self, rows_a: IntArray, rows_b: IntArray) -> tuple[Any, Any]:
         """Return what the two heads read for these rows."""
-        return model_input(self.rows_a, rows_a), model_input(self.rows_b, rows_b)
+        return _taken(self.rows_a, rows_a), _taken(self.rows_b, rows_b)
 
     def fingerprint(self) -> str:
         """Return a hash of all rows and links."""
         groups = (self.links.groups_a, self.links.groups_b)
         parts = [*_hashes(self.rows_a), *_hashes(self.rows_b), hash_array(self.links.pairs)]
         return hash_texts(parts + ["" if group is None else hash_array(group) for group in groups])
+
+
+def _taken(rows: Any, numbers: IntArray) -> Any:
+    if hasattr(rows, "indptr"):
+        return model_input(rows, numbers)
+    return torch.from_numpy(rows).index_select(0, torch.from_numpy(numbers))
 
 
 def side_shape(rows: Any) -> tuple[int, bool]:

@@ -5,6 +5,7 @@ A loss is a function of two sets of rows, s and links. It makes a `Contrast` of 
 is not about any one loss.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -174,7 +175,7 @@ class Contrast:
 
     def check_finite(self, loss: torch.Tensor) -> None:
         """Raise `NonFiniteRowsError`, naming the rows, unless `loss` is finite."""
-        if not bool(torch.isfinite(loss.detach())):
+        if not math.isfinite(float(loss.detach())):
             raise _not_finite(self.z_a, self.z_b, self.scale)
 
 
@@ -204,7 +205,11 @@ def contrast(
 
 def unit(rows: torch.Tensor) -> torch.Tensor:
     """Return rows over their norm in float32 or better; zero rows stay zero and have a finite gradient."""
-    rows = rows if rows.dtype == torch.float64 else rows.float()
+    if rows.dtype != torch.float64:
+        # In float64 the squares of float32 numbers neither overflow nor vanish.
+        rows = rows.float()
+        norms: torch.Tensor = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64).float()
+        return rows / norms.masked_fill(norms == 0, 1)
     largest = rows.detach().abs().amax(dim=1, keepdim=True)
     # The direction does not depend on this factor, so leaving it out of the gradient is exact.
     rows = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
@@ -222,10 +227,9 @@ def scalar(logit_scale: torch.Tensor | float, like: torch.Tensor) -> torch.Tenso
     scale = torch.as_tensor(logit_scale, dtype=dtype, device=like.device)
     if scale.numel() != 1:
         raise ArgumentError(f"logit_scale has shape {tuple(scale.shape)}; expected one number, s = 1 / temperature")
-    if not bool(torch.isfinite(scale)) or float(scale.detach()) < 0:
-        raise ArgumentError(
-            f"logit_scale = {float(scale.detach())}; expected a finite number of 0 or more (1 / temperature)"
-        )
+    value = float(scale.detach())
+    if not 0 <= value < math.inf:
+        raise ArgumentError(f"logit_scale = {value}; expected a finite number of 0 or more (1 / temperature)")
     return scale.reshape(())
 
 
