@@ -12,6 +12,7 @@ from torch import nn
 
 from bridgehead.align.dual_encoder import DualEncoderAligner
 from bridgehead.align.layers import layers_of
+from bridgehead.encode import make_encoder
 from bridgehead.errors import (
     ArgumentError,
     EncoderError,
@@ -250,6 +251,42 @@ def test_saved_and_restored_is_the_same_model_with_the_same_weights_frozen(
     assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == [
         "config.json", "encoder_a", "encoder_b", "model.safetensors",
     ]  # fmt: skip
+
+
+def test_a_disk_that_fills_while_saving_leaves_the_earlier_model_whole(
+    model: DualEncoderAligner, batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from safetensors import SafetensorError
+
+    import bridgehead.align.dual_encoder as module
+
+    model.eval().save_pretrained(tmp_path)
+    before = model(*batch)
+    write, calls = module.save_network, []
+
+    def fill(network: Any, folder: Path) -> None:
+        calls.append(folder)
+        if len(calls) == 2:
+            raise SafetensorError("I/O error: No space left on device (os error 28)")
+        write(network, folder)
+
+    monkeypatch.setattr(module, "save_network", fill)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(1.0)
+    with pytest.raises(OSError, match="No space left on device"):
+        model.save_pretrained(tmp_path)
+    assert len(calls) == 2 and torch.equal(DualEncoderAligner.from_pretrained(tmp_path)(*batch), before)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("how", ["cls", "mean", "max", "last"])
+def test_pooled_rows_are_those_that_the_encoder_of_texts_caches(folders: tuple[str, str], how: str) -> None:
+    torch.manual_seed(0)
+    model = DualEncoderAligner(*folders, projection_dim=8, pooling=how).eval()
+    rows = make_encoder(f"text:hf={folders[1]}", pooling=how).encode(TEXTS).rows
+    with torch.no_grad():
+        torch.testing.assert_close(model.encode_b(**tokens(folders[1], TEXTS)), model.proj_b(torch.from_numpy(rows)))
 
 
 def test_a_saved_folder_whose_encoder_was_exchanged_is_refused(

@@ -21,7 +21,7 @@ from bridgehead.align.layers import (
     train_last_layers,
     training_mode,
 )
-from bridgehead.align.pretrained import CONFIG_NAME, WEIGHTS_NAME, Pretrained, load_weights, write_weights
+from bridgehead.align.pretrained import CONFIG_NAME, WEIGHTS_NAME, Pretrained, load_weights, replacing, write_weights
 from bridgehead.encode.hub import ModelFolder, find_model
 from bridgehead.encode.huggingface import check_device, load_network, save_network
 from bridgehead.encode.pooling import check_pooling, pool
@@ -232,12 +232,13 @@ class DualEncoderAligner(Pretrained, nn.Module):
     def _write_parts(self, folder: Path) -> list[str]:
         if self._folders is None:
             return super()._write_parts(folder)
-        written = []
-        for name, source in zip(("encoder_a", "encoder_b"), self._folders, strict=True):
-            written += _write_encoder(getattr(self, name), source, folder / name)
         own = {key: value for key, value in self.state_dict().items() if not key.startswith("encoder_")}
-        write_weights(folder / WEIGHTS_NAME, own)
-        return [WEIGHTS_NAME, *(path.relative_to(folder).as_posix() for path in written)]
+        with replacing(folder, ("encoder_a", "encoder_b", WEIGHTS_NAME)) as (*beside, weights):
+            for name, source, part in zip(("encoder_a", "encoder_b"), self._folders, beside, strict=True):
+                _write_encoder(getattr(self, name), source, part)
+            write_weights(weights, own)
+        files = [path for name in ("encoder_a", "encoder_b") for path in sorted((folder / name).iterdir())]
+        return [WEIGHTS_NAME, *(path.relative_to(folder).as_posix() for path in files if path.is_file())]
 
     def _state_beside_weights(self) -> dict[str, Any]:
         return {"trained": self._trained, "from_modules": self._folders is None}
@@ -317,26 +318,15 @@ def _pooled(output: Any, mask: torch.Tensor | None, how: str, name: str) -> torc
     return pooled
 
 
-def _write_encoder(encoder: Any, source: ModelFolder, folder: Path) -> list[Path]:
-    """Write an encoder as a transformers folder, with the tokenizer it came with; return the files."""
-    beside = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir()
-    try:
+def _write_encoder(encoder: Any, source: ModelFolder, folder: Path) -> None:
+    """Write an encoder as a transformers folder, with the tokenizer it came with."""
+    folder.mkdir()
+    with disk_errors(folder):
         if source.is_encoder_decoder:
             # Half a model: no config of its own tells its class, so that of the whole goes with the half's weights.
-            shutil.copyfile(source.path / CONFIG_NAME, beside / CONFIG_NAME)
-            write_weights(beside / WEIGHTS_NAME, encoder.state_dict())
+            shutil.copyfile(source.path / CONFIG_NAME, folder / CONFIG_NAME)
+            write_weights(folder / WEIGHTS_NAME, encoder.state_dict())
         else:
-            with disk_errors(beside):
-                save_network(encoder, beside)
+            save_network(encoder, folder)
         for file in (file for pattern in _TOKENIZER_FILES for file in source.path.glob(pattern)):
-            shutil.copyfile(file, beside / file.name)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-    # The weights may be read from the very folder that is replaced, so it goes only now.
-    if folder.exists():
-        shutil.rmtree(folder)
-    beside.rename(folder)
-    return sorted(path for path in folder.iterdir() if path.is_file())
+            shutil.copyfile(file, folder / file.name)

@@ -5,8 +5,10 @@ what a model computes.
 """
 
 import json
+import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -192,6 +194,32 @@ def load_weights(module: nn.Module, path: Path, ignored: Iterable[str] = ()) -> 
             f"{path}: weights do not fit the arguments beside them: it lacks {_some(missing)}, and has "
             f"{_some(unexpected)} that the model does not know"
         )
+
+
+@contextmanager
+def replacing(folder: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
+    """Give a path beside each of `names`, and put what was written there in their place once all of it is written.
+
+    So a disk that fills leaves the earlier model whole; weights may be read from the very files that are replaced.
+    """
+    beside = [folder / f".{name}.part" for name in names]
+    try:
+        for path in beside:
+            _remove(path)
+        yield beside
+        for path, name in zip(beside, names, strict=True):
+            _remove(folder / name)
+            path.rename(folder / name)
+    finally:
+        for path in beside:
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _check_free(folder: Path) -> None:
