@@ -13,6 +13,7 @@ from bridgehead.align.losses.config import LossConfig
 from bridgehead.errors import ConfigError
 from bridgehead.files import hash_json
 from bridgehead.negatives.config import NegativesConfig
+from bridgehead.train.augment_config import AugmentConfig
 from bridgehead.train.config_faults import config_faults
 
 
@@ -69,6 +70,7 @@ class TrainConfig(BaseModel):
     direction: Literal["both", "a_to_b", "b_to_a"] = Field("both", description="Which side's rows are anchors.")
     loss: LossConfig = Field(LossConfig(), description="Which loss, and its options.")
     negatives: NegativesConfig = Field(NegativesConfig(), description="What the anchors are told from.")
+    augment: AugmentConfig = Field(AugmentConfig(), description="How training rows are varied from step to step.")
     patience: int | None = Field(
         6, ge=1, description="Epochs without a better validation before the stop; none: never."
     )
@@ -77,6 +79,7 @@ class TrainConfig(BaseModel):
         "float32", description="What heads multiply in; weights, moments, normalisation and logits stay float32."
     )
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of weights, order and dropout.")
+    tensorboard: bool = Field(False, description="Also write the history for TensorBoard, where it is installed.")
     checkpoint_seconds: float = Field(15.0, ge=0, description="Least time between two checkpoints; 0 is every step.")
 
     @model_validator(mode="after")
@@ -157,5 +160,5 @@ class TrainConfig(BaseModel):
         return self.batch_size if self.batch_size is not None else min(512, max(32, n_links // 10))
 
     def fingerprint(self) -> str:
-        """Return a hash of all that shapes the result; how often a checkpoint is written does not."""
-        return hash_json(self.model_dump(mode="json", exclude={"checkpoint_seconds"}))
+        """Return a hash of all that shapes the result; how often a checkpoint is written and who reads along do not."""
+        return hash_json(self.model_dump(mode="json", exclude={"checkpoint_seconds", "tensorboard"}))

@@ -4,7 +4,6 @@ One loop for heads over cached rows (`rows_task`) and for live encoders (`live`)
 It writes only into the folder it is given. This module is not about losses, batches or data.
 """
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from bridgehead.errors import RunStateError
-from bridgehead.files import hash_texts, write_text
+from bridgehead.errors import ArgumentError, RunStateError
+from bridgehead.files import hash_texts
 from bridgehead.train.checkpoint import Progress, load_checkpoint, save_checkpoint
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.epoch_line import EpochSums, closing_notes
@@ -27,8 +26,7 @@ from bridgehead.train.optimiser import (
     set_group_rates,
 )
 from bridgehead.train.task import ParameterGroup, Task, under
-
-HISTORY_NAME = "history.jsonl"
+from bridgehead.train.trackers import History
 
 ProgressCallback = Callable[[int, int, dict[str, Any]], None]
 
@@ -64,8 +62,9 @@ def train_task(
     """
     with torch.random.fork_rng(devices=[]):
         loop = _Loop(task, config, epochs, folder)
-        loop.resume()
-        loop.train(progress)
+        with loop.log:
+            loop.resume()
+            loop.train(progress)
         return loop.finish()
 
 
@@ -84,6 +83,9 @@ class _Loop:
         self.watched = _watched(self.groups, task.precision.kind)
         self.best: dict[str, torch.Tensor] = {}
         self.key = "" if folder is None else hash_texts([config.fingerprint(), str(epochs), task.key()])
+        if config.tensorboard and folder is None:
+            raise ArgumentError("tensorboard = true, and there is no folder to write its files into; pass folder=")
+        self.log = History(folder, folder / "tensorboard" if config.tensorboard and folder is not None else None)
         self.saved_at, self.pause = time.monotonic(), config.checkpoint_seconds
         self.resumed_within = False
 
@@ -100,7 +102,7 @@ class _Loop:
             self.task.load_state(under("task.", tensors))
             self.best = under("best.", tensors)
             self.resumed_within = self.state.batch > 0
-        write_text(self.folder / HISTORY_NAME, "".join(json.dumps(line) + "\n" for line in self.state.history))
+        self.log.restart(self.state.history)
 
     def train(self, progress: ProgressCallback | None) -> None:
         """Train epoch after epoch until the planned end or the early stop."""
@@ -174,9 +176,7 @@ class _Loop:
         if metrics and (state.best_value is None or metrics["valid_mrr"] > state.best_value):
             state.best_value, state.best_epoch = metrics["valid_mrr"], state.epoch
             self.best = {name: tensor.clone() for name, tensor in self.task.model.state_dict().items()}
-        if self.folder is not None:
-            with open(self.folder / HISTORY_NAME, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+        self.log.add(line)
         self._save_if_due()
         return line
 

@@ -16,6 +16,7 @@ from bridgehead.files import hash_texts
 from bridgehead.links import Links
 from bridgehead.negatives.bank import MemoryBank, bank_loss
 from bridgehead.negatives.plan import BatchPlan
+from bridgehead.train.augment import alone_pairs, augment_batch, batch_generator, column_std
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.knowledge import Knowledge
@@ -61,6 +62,11 @@ class RowsTask:
         ways: tuple[Direction, ...] = ("a_to_b", "b_to_a")
         # Not parts of the model: with a bank each direction has candidates of its own; the bias is that of all.
         self.one_way: dict[str, Objective] = {way: self._one_way(way) for way in ways}
+        config.augment.check_cached(*(side_shape(rows)[1] for rows in (data.rows_a, data.rows_b)))
+        self.std_a, self.std_b = (
+            column_std(rows) if config.augment.feature_noise and not side_shape(rows)[1] else None
+            for rows in (data.rows_a, data.rows_b)
+        )
         # Where each row has one link and a batch never repeats one, row i of a batch matches row i and nothing else.
         self.paired = _one_to_one(self.truth.pairs) and config.negatives.sampling != "hard"
 
@@ -115,14 +121,10 @@ class RowsTask:
         rows_a, rows_b = batch
         seed_draws(step_seed(self.config.seed, epoch, number))
         with self.precision.autocast():
-            z_a, z_b, scale, positives = self._projected(rows_a, rows_b)
+            z_a, z_b, scale, positives = self._projected(rows_a, rows_b, epoch, number)
         parts, outcome = self._parts(z_a, z_b, scale, positives, batch)
         self.precision.backward(parts.loss)
         return outcome
-
-    def inputs(self, rows_a: IntArray, rows_b: IntArray) -> tuple[Any, Any]:
-        """Return what the heads read for these rows."""
-        return self.data.inputs(rows_a, rows_b)
 
     def validate(self) -> dict[str, float]:
         """Return the MRR of both directions on the validation pairs, where there are any."""
@@ -143,18 +145,35 @@ class RowsTask:
         if self.bank is not None:
             self.bank.load_state_dict(under("bank.", tensors))
 
-    def _projected(self, rows_a: IntArray, rows_b: IntArray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Any]:
+    def _projected(
+        self, rows_a: IntArray, rows_b: IntArray, epoch: int, number: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Positives]:
         """Return the rows of the batch in the shared space, s, and what matches what."""
+        device, augment = self.precision.device, self.config.augment
         if self.paired:
-            x_a, x_b = self.inputs(rows_a, rows_b)
-            return *self.heads(x_a, x_b), Positives.diagonal(len(rows_a), self.precision.device)
+            positives = Positives.diagonal(len(rows_a), device)
+        else:
+            found_a, found_b = (torch.from_numpy(found) for found in self.data.links.pairs_within(rows_a, rows_b))
+            positives = Positives(found_a.to(device), found_b.to(device), len(rows_a), len(rows_b))
+        # Mixed pairs are rows of their own, each to be projected by itself.
+        if self.paired or augment.latent_mixing is not None:
+            return *self.heads(*self._inputs(rows_a, rows_b, epoch, number, positives)), positives
         (once_a, at_a), (once_b, at_b) = (np.unique(rows, return_inverse=True) for rows in (rows_a, rows_b))
-        x_a, x_b = self.inputs(once_a, once_b)
-        z_a, z_b, scale = self.heads(x_a, x_b)
-        z_a, z_b = z_a.index_select(0, torch.from_numpy(at_a)), z_b.index_select(0, torch.from_numpy(at_b))
-        pairs = self.data.links.pairs_within(rows_a, rows_b)
-        found_a, found_b = (torch.from_numpy(found) for found in pairs)
-        return z_a, z_b, scale, Positives(found_a, found_b, len(rows_a), len(rows_b))
+        z_a, z_b, scale = self.heads(*self._inputs(once_a, once_b, epoch, number, positives))
+        z_a, z_b = (z.index_select(0, torch.from_numpy(at).to(device)) for z, at in ((z_a, at_a), (z_b, at_b)))
+        return z_a, z_b, scale, positives
+
+    def _inputs(
+        self, rows_a: IntArray, rows_b: IntArray, epoch: int, number: int, positives: Positives
+    ) -> tuple[Any, Any]:
+        """Return what the heads read for these rows, varied as the config says."""
+        inputs, augment = self.data.inputs(rows_a, rows_b), self.config.augment
+        if augment.changes_rows:
+            alone = None if self.paired or augment.latent_mixing is None else alone_pairs(positives)
+            generator = batch_generator(self.config.seed, epoch, number)
+            inputs = augment_batch(*inputs, augment, generator, self.std_a, self.std_b, alone)
+        device = self.precision.device
+        return inputs if device.type == "cpu" else (inputs[0].to(device), inputs[1].to(device))
 
     def _parts(
         self, z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor, positives: Positives, batch: Batch
