@@ -290,3 +290,10 @@ def test_memory_is_of_the_order_of_the_rows_and_not_of_their_square():
 def test_two_hundred_thousand_rows_are_mined_in_under_half_a_gigabyte():
     # 200,000 x 200,000 scores would be 149 GB.
     assert megabytes(200_000, 50_000) < 500
+
+
+def test_an_index_of_few_or_identical_or_zero_rows_works():
+    for rows in (np.ones((3, 4)), np.zeros((40, 4)), np.concatenate([np.ones((60, 4)), np.zeros((4, 4)), np.eye(4)])):
+        found = mine_within(rows, k=2, exact_up_to=1, threads=1)
+        assert (found.counts == 2 * rows.any(axis=1)).all()
+        assert found.recall == 1.0

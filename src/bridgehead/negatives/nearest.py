@@ -23,6 +23,7 @@ EXACT_UP_TO = 50_000
 _RECALL_FLOOR = 0.95
 _SAMPLE = 256
 _DEPTH = 10
+_ROUNDING = 1e-6
 _PROJECTED = 512
 _GATHERED = 1 << 24
 
@@ -72,7 +73,7 @@ def pair_scores(queries: Any, candidates: Any, left: IntArray, right: IntArray) 
 class NearestRows:
     """Search among unit `candidates` (N, d), dense or CSR.
 
-    Up to `exact_up_to` candidates (any number of CSR rows up to it, too) the search is exact. Beyond it dense rows are
+    Up to `exact_up_to` candidates the search is exact, in time that grows with their square. Beyond it dense rows are
     looked up in an inverted file (FAISS, full rows) whose number of lists looked at is raised until `recall`, the
     share of the 10 nearest found for a sample of queries, is 0.95; CSR rows are first projected to 512 columns
     at random (Achlioptas 2003) and what is found is scored again from the rows. Both are drawn from `seed`.
@@ -93,12 +94,12 @@ class NearestRows:
         # Whether all scores of a block are held at once.
         self.in_blocks = hasattr(candidates, "indptr") and self.exact
         self._rescore = hasattr(candidates, "indptr") and not self.exact
-        self._nprobe: int | None = None
+        self._nprobe = 0
         if self.in_blocks:
             self._transposed = sparse.csr_array(candidates.T)
             return
         self._dense = (queries, candidates) if not self._rescore else _projected(queries, candidates, seed)
-        self._index = self._flat() if self.exact else self._inverted(seed)
+        self._index = None if self.exact else self._inverted(seed)
 
     def search(self, rows: IntArray, width: int) -> tuple[IntArray, Scores]:
         """Return for queries number `rows` (m,) the `width` nearest, best first: numbers (m, width) and scores.
@@ -111,7 +112,7 @@ class NearestRows:
         if self.in_blocks:
             numbers, scores = _best(self.queries[rows] @ self._transposed, width)
         else:
-            numbers, scores = self._through_index(np.ascontiguousarray(self._dense[0][rows]), width)
+            numbers, scores = self._by_faiss(np.ascontiguousarray(self._dense[0][rows]), width)
         if self._rescore:
             left = np.repeat(rows, width)
             scores = pair_scores(self.queries, self.candidates, left, np.maximum(numbers, 0).ravel())
@@ -120,38 +121,42 @@ class NearestRows:
         order = np.lexsort((numbers, -scores), axis=1)
         return np.take_along_axis(numbers, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
-    def _through_index(self, queries: Any, width: int) -> tuple[IntArray, Scores]:
-        options: dict[str, Any] = {}
-        if self._nprobe is not None:
-            options["params"] = faiss_library().SearchParametersIVF(nprobe=self._nprobe)
-        scores, numbers = self._index.search(queries, width, **options)
+    def _by_faiss(self, queries: Any, width: int) -> tuple[IntArray, Scores]:
+        faiss = faiss_library()
+        if self._index is None:
+            scores, numbers = faiss.knn(queries, self._dense[1], width, metric=faiss.METRIC_INNER_PRODUCT)
+        else:
+            parameters = faiss.SearchParametersIVF(nprobe=self._nprobe)
+            scores, numbers = self._index.search(queries, width, params=parameters)
         return np.asarray(numbers, dtype=np.int64), np.asarray(scores, dtype=np.float32)
-
-    def _flat(self) -> Any:
-        index = faiss_library().IndexFlatIP(self._dense[1].shape[1])
-        index.add(self._dense[1])
-        return index
 
     def _inverted(self, seed: int) -> Any:
         faiss, (queries, candidates) = faiss_library(), self._dense
-        index = faiss.index_factory(
-            candidates.shape[1], f"IVF{int(4 * np.sqrt(self.n))},Flat", faiss.METRIC_INNER_PRODUCT
-        )
+        n_lists = max(1, min(int(4 * np.sqrt(self.n)), self.n // 8))
+        index = faiss.index_factory(candidates.shape[1], f"IVF{n_lists},Flat", faiss.METRIC_INNER_PRODUCT)
         # Fewer rounds and points than FAISS's own 25 x 256: the lists looked at are measured and make up for it.
         index.cp.niter, index.cp.max_points_per_centroid, index.cp.min_points_per_centroid = 6, 32, 1
         index.cp.seed = seed % 2**31
         index.train(candidates)
         index.add(candidates)
-        rows = np.unique(np.linspace(0, len(queries) - 1, min(_SAMPLE, len(queries))).astype(np.int64))
-        sample = np.ascontiguousarray(queries[rows])
-        _, exact = faiss.knn(sample, candidates, min(_DEPTH, self.n), metric=faiss.METRIC_INNER_PRODUCT)
-        self._index, self._nprobe, self.recall = index, 4, 0.0
-        while self.recall < _RECALL_FLOOR and self._nprobe < index.nlist:
-            self._nprobe = min(2 * self._nprobe, index.nlist)
-            found, _ = self._through_index(sample, exact.shape[1])
-            hits = [len(np.intersect1d(x, y)) for x, y in zip(found, exact, strict=True)]
-            self.recall = float(np.mean(hits)) / exact.shape[1]
+        rows = np.flatnonzero(~zero_rows(queries))
+        rows = np.unique(rows[np.linspace(0, max(0, len(rows) - 1), min(_SAMPLE, len(rows))).astype(np.int64)])
+        self._index, self._nprobe = index, index.nlist
+        if len(rows):
+            self._choose(np.ascontiguousarray(queries[rows]), candidates)
         return index
+
+    def _choose(self, sample: Any, candidates: Any) -> None:
+        """Double the number of lists that are looked at until recall is high enough; equal scores are as good."""
+        depth = min(_DEPTH, self.n)
+        exact, _ = faiss_library().knn(sample, candidates, depth, metric=faiss_library().METRIC_INNER_PRODUCT)
+        n_lists, self._nprobe = self._nprobe, 4
+        while True:
+            self._nprobe = min(2 * self._nprobe, n_lists)
+            _, found = self._by_faiss(sample, depth)
+            self.recall = float((found >= exact[:, -1:] - _ROUNDING).mean())
+            if self.recall >= _RECALL_FLOOR or self._nprobe == n_lists:
+                return
 
 
 @contextmanager
