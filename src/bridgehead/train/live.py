@@ -6,25 +6,26 @@ Gradients in chunks are in `cached_gradients`, which weights are trained when in
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from bridgehead.align.losses.contrast import LossParts, Positives
 from bridgehead.align.losses.objective import Objective
 from bridgehead.align.scale import LogitScale
 from bridgehead.evaluate import retrieval_report
 from bridgehead.files import hash_array, hash_json, hash_texts
-from bridgehead.negatives.config import NegativesConfig
 from bridgehead.negatives.plan import BatchPlan
-from bridgehead.train.batches import step_seed
+from bridgehead.train.batch_loss import BatchLoss
 from bridgehead.train.cached_gradients import cached_gradients, whole_gradients
 from bridgehead.train.config import TrainConfig
+from bridgehead.train.knowledge import Knowledge
 from bridgehead.train.live_config import LiveConfig
 from bridgehead.train.live_items import LinkedItems
 from bridgehead.train.live_side import LiveSide
 from bridgehead.train.precision import Precision
+from bridgehead.train.seeds import step_seed
 from bridgehead.train.stages import staged_groups, train_epoch
-from bridgehead.train.task import ParameterGroup, StepOutcome
+from bridgehead.train.task import ParameterGroup, StepOutcome, under
 from bridgehead.vectors import IntArray
 
 
@@ -55,9 +56,9 @@ class LiveTask:
     """Two encoders with their heads over linked items, as the loop wants it (`Task`).
 
     `aligner` has `encoder_a`, `encoder_b`, `proj_a`, `proj_b`, `encode_a(**inputs)` and `encode_b(**inputs)`, as
-    `DualEncoderAligner` does. `data` and `valid` are linked items. Of `config` the batch size, rates, decay, scale,
-    form, direction and seed count; what shapes heads does not, since the aligner has its heads. `objective` defaults to
-    InfoNCE, `negatives` to random batches.
+    `DualEncoderAligner` does. `data` and `valid` are linked items. What shapes heads in `config` does not count, since
+    the aligner has its heads; all else does. `knowledge` is what the loss is told of the items; a guided loss that is
+    given no guide takes the rows of the encoders as they are at the start.
 
     A batch's links name rows; each row is encoded once and stands in the loss as often as it is named. Rows are sorted
     by length and cut into chunks of `live.mini_batch`. While no weight of an encoder is trained, its items are encoded
@@ -68,7 +69,7 @@ class LiveTask:
     epoch begins, `ConfigError` for batch normalisation in chunks.
     """
 
-    model: nn.Module
+    model: LiveModel
 
     def __init__(
         self,
@@ -77,47 +78,61 @@ class LiveTask:
         config: TrainConfig | None = None,
         live: LiveConfig | None = None,
         *,
-        objective: Objective | None = None,
-        negatives: NegativesConfig | None = None,
         valid: LinkedItems | None = None,
+        knowledge: Knowledge | None = None,
     ) -> None:
         data.check_trainable()
         self.config, self.live, self.data, self.valid = config or TrainConfig.of(), live or LiveConfig.of(), data, valid
-        self.precision = Precision(self.live.device, self.live.precision)
-        config = self.config
+        self.precision, config = Precision(self.config.device, self.config.precision), self.config
         self.scale = LogitScale(config.logit_scale_init, config.logit_scale_bounds, config.learn_scale)
-        self.objective = objective or Objective(None, config.form, config.direction)
-        model = LiveModel(aligner, self.objective, self.scale).to(self.precision.device)
-        self.model, self.aligner = model, aligner
+        self.objective = Objective(config.loss, config.form, config.direction)
+        self.aligner = aligner
+        self.model = LiveModel(aligner, self.objective, self.scale).to(self.precision.device)
         size = config.links_per_batch(len(data.links.expanded().pairs))
-        self.plan = BatchPlan(data.links, size, config.seed, negatives or NegativesConfig())
+        self.plan = BatchPlan(data.links, size, config.seed, config.negatives)
         self.n_batches = self.plan.n_batches
-        self._start = hash_weights(model)
+        self._start = hash_weights(self.model)
         held_out = (None, None) if valid is None else (valid.a, valid.b)
         self.sides = tuple(
             LiveSide(aligner, name, items, held, self.precision, self.live.mini_batch)
             for name, items, held in zip("ab", (data.a, data.b), held_out, strict=True)
         )
-        names = {id(parameter): name for name, parameter in model.named_parameters()}
-        unused = {names[id(parameter)] for side in self.sides for parameter in side.without_influence()}
-        if model.own_temperature is not None:
-            model.own_temperature.requires_grad_(False)
-        self._groups = staged_groups(model, aligner, config, self.live, unused)
-        self.notes = [*data.a.notes, *data.b.notes, *_note_of(unused)]
-        train_epoch(model, self._groups, 0)
+        self.knowledge = self._with_guide(knowledge or Knowledge())
+        unused, width = self._probe()
+        self.loss = BatchLoss.of(self.objective, config, data.links, self.knowledge, width, self.precision.device)
+        self._groups = staged_groups(self.model, aligner, config, self.live, unused)
+        self._notes = [*data.a.notes, *data.b.notes, *_note_of(unused)]
+        train_epoch(self.model, self._groups, 0)
+
+    def _with_guide(self, knowledge: Knowledge) -> Knowledge:
+        if not self.objective.needs_guide or any(rows is not None for rows in knowledge.guide):
+            return knowledge
+        rows_a, rows_b = (side.unit_pooled() for side in self.sides)
+        return Knowledge(knowledge.classes, (rows_a, rows_b))
+
+    def _probe(self) -> tuple[set[str], int]:
+        """Return the names of weights without influence and the width of rows."""
+        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
+        found = [side.probe() for side in self.sides]
+        if self.model.own_temperature is not None:
+            self.model.own_temperature.requires_grad_(False)
+        return {names[id(parameter)] for _, unused in found for parameter in unused}, found[0][0]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the user: cut texts, weights without influence, batches and mining."""
+        return [*self._notes, *self.plan.notes]
 
     def key(self) -> str:
         """Return a hash of all that shapes the result: settings, first weights, items, links, validation."""
-        settings = (self.live, self.objective.config, self.plan.config)
         return hash_texts(
             [
                 self.config.fingerprint(),
-                *(hash_json(own.model_dump(mode="json")) for own in settings),
-                self.objective.form,
-                self.objective.direction,
+                hash_json(self.live.model_dump(mode="json")),
                 self._start,
                 self.data.fingerprint(),
                 "" if self.valid is None else self.valid.fingerprint(),
+                self.knowledge.fingerprint(),
             ]
         )
 
@@ -156,27 +171,23 @@ class LiveTask:
         (encode_a, chunks_a, at_a), (encode_b, chunks_b, at_b) = (
             side.chunks(rows) for side, rows in zip(self.sides, batch, strict=True)
         )
-        device = self.precision.device
-        pairs_a, pairs_b = (torch.from_numpy(own).to(device) for own in self.data.links.pairs_within(*batch))
-        positives = Positives(pairs_a, pairs_b, len(batch[0]), len(batch[1]))
-        found: list[LossParts] = []
+        found: list[StepOutcome] = []
 
         def loss_of(z_a: torch.Tensor, z_b: torch.Tensor) -> torch.Tensor:
-            rows = z_a.index_select(0, at_a), z_b.index_select(0, at_b)
-            found.append(self.objective(*rows, self.scale(), positives))
-            return found[0].loss
+            parts, outcome = self.loss(z_a.index_select(0, at_a), z_b.index_select(0, at_b), self.scale(), *batch)
+            found.append(outcome)
+            return parts.loss
 
         gradients = whole_gradients if len(chunks_a) == len(chunks_b) == 1 else cached_gradients
         seed = step_seed(self.config.seed, epoch, number)
         gradients(encode_a, encode_b, chunks_a, chunks_b, loss_of, seed, self.precision.backward)
-        return step_outcome(self.objective, found[0], positives)
+        return found[0]
 
     def validate(self) -> dict[str, float]:
         """Return `valid_mrr`, its directions and `valid_recall@10`; all held-out items of a side are candidates."""
         if self.valid is None:
             return {}
         rows_a, rows_b = (side.unit_rows(held_out=True) for side in self.sides)
-        self.model.train()
         report = retrieval_report(rows_a, rows_b, self.valid.links, ks=(10,), n_resamples=0)
         forth, back = report.a_to_b, report.b_to_a
         return {
@@ -187,34 +198,19 @@ class LiveTask:
         }
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return the precision's counts and scale, and what was mined."""
-        mined = {f"plan.{name}": torch.from_numpy(array) for name, array in self.plan.state().items()}
-        return mined | {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
+        """Return the precision's counts and scale, what was mined, and the memory bank."""
+        state = {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
+        state |= {f"plan.{name}": torch.from_numpy(np.asarray(array)) for name, array in self.plan.state().items()}
+        if self.loss.bank is not None:
+            state |= {f"bank.{name}": tensor for name, tensor in self.loss.bank.state_dict().items()}
+        return state
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         """Put back what `state` gave. Raises `RunStateError`."""
-        plan, precision = (
-            {name.removeprefix(prefix): own for name, own in tensors.items() if name.startswith(prefix)}
-            for prefix in ("plan.", "precision.")
-        )
-        self.plan.load_state({name: tensor.numpy() for name, tensor in plan.items()})
-        self.precision.load_state(precision)
-
-
-def step_outcome(objective: Objective, parts: LossParts, positives: Positives) -> StepOutcome:
-    """Return what a step says of itself, from the loss of its batch."""
-    information = None
-    if objective.reads_mutual_information(positives):
-        information = objective.mutual_information(parts, positives).nats
-    return StepOutcome(
-        loss=float(parts.loss.detach()),
-        chance=objective.chance(positives.n_a, positives.n_b, positives),
-        n_candidates=objective.n_candidates(positives.n_a, positives.n_b),
-        information=information,
-        left_out_a=parts.left_out_a,
-        left_out_b=parts.left_out_b,
-        terms={name: float(value) for name, value in (parts.terms or {}).items()},
-    )
+        self.precision.load_state(under("precision.", tensors))
+        self.plan.load_state({name: tensor.numpy() for name, tensor in under("plan.", tensors).items()})
+        if self.loss.bank is not None:
+            self.loss.bank.load_state_dict(under("bank.", tensors))
 
 
 def hash_weights(model: nn.Module) -> str:

@@ -1,7 +1,7 @@
 """The settings of training encoders themselves, checked and explained; no torch here.
 
-They come beside `TrainConfig`, whose rates, batches and loss hold for live encoders too. This module is not about
-which encoders there are.
+They come beside `TrainConfig`, whose rates, batches, loss, device and precision hold for live encoders too. This module
+is not about which encoders there are.
 """
 
 import re
@@ -71,12 +71,6 @@ class LiveConfig(BaseModel):
     )
     cache_frozen: bool = Field(
         True, description="Encode the items of a frozen encoder once and keep the rows until it is unfrozen."
-    )
-    precision: Literal["float32", "bf16", "fp16"] = Field(
-        "float32", description="What encoders and heads multiply in; weights, loss and moments stay float32."
-    )
-    device: str = Field(
-        "cpu", min_length=1, description="cpu, cuda, cuda:1, mps, or accelerate: what accelerate finds."
     )
     max_tokens: int | None = Field(None, ge=1, description="Tokens an item is cut to; none: what the model takes.")
     pooling: Literal["cls", "mean", "max", "last"] = Field(

@@ -97,17 +97,21 @@ class LiveSide:
             rows = self._encoded(self._encode, items)
         return unit_rows(rows.cpu().numpy(), f"rows of {self.name}", dtype=np.float32)
 
-    def without_influence(self) -> list[nn.Parameter]:
-        """Return the encoder's weights that no row depends on (a pooler that is passed by); all then require gradients.
+    def probe(self) -> tuple[int, list[nn.Parameter]]:
+        """Return the width of rows and the encoder's weights that no row depends on (a pooler that is passed by).
 
-        Two items are encoded for it, in evaluation mode.
+        Two items are encoded for it, in evaluation mode; all weights of the encoder require gradients afterwards.
         """
         own = list(self.encoder.requires_grad_(True).eval().parameters())
+        rows = self._encode(self.items.take(np.arange(min(2, len(self.items))), self.precision.device))
         if not own:
-            return []
-        few = self.items.take(np.arange(min(2, len(self.items))), self.precision.device)
-        gradients = torch.autograd.grad(self._encode(few).float().sum(), own, allow_unused=True)
-        return [parameter for parameter, gradient in zip(own, gradients, strict=True) if gradient is None]
+            return rows.shape[1], []
+        gradients = torch.autograd.grad(rows.float().sum(), own, allow_unused=True)
+        return rows.shape[1], [weight for weight, found in zip(own, gradients, strict=True) if found is None]
+
+    def unit_pooled(self) -> FloatArray:
+        """Return unit rows (n, width) float32 of all items as the head is handed them: what the encoder says alone."""
+        return unit_rows(self._encoded(self._pooled, self.items).float().cpu().numpy(), f"rows of {self.name}")
 
     def _encode(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         with self.precision.autocast():

@@ -1,0 +1,160 @@
+"""`fit_encoders`: two encoders and their heads trained on linked items, from texts in to a saved aligner out.
+
+This module is not about the loop (`loop`), one step (`live`) or the stages of a run (`runs`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bridgehead.align.dual_encoder import DualEncoderAligner
+from bridgehead.errors import ArgumentError
+from bridgehead.train.checkpoint import remove_checkpoint
+from bridgehead.train.config import TrainConfig
+from bridgehead.train.data import PairData
+from bridgehead.train.knowledge import Knowledge, knowledge_of
+from bridgehead.train.live import LiveTask
+from bridgehead.train.live_config import LiveConfig
+from bridgehead.train.live_items import LinkedItems, LiveItems
+from bridgehead.train.loop import ProgressCallback, train_task
+from bridgehead.train.seeds import start_seed
+
+ALIGNER_NAME = "aligner"
+
+
+@dataclass(frozen=True, eq=False)
+class LiveResult:
+    """A finished training.
+
+    `aligner` has the weights of `best_epoch` (counted from 1; the last one where nothing validated), in evaluation mode
+    on the CPU. `history` has a dict per epoch, as that of `fit_heads`, with `learning_rates` by group. `notes` are
+    sentences for the user.
+    """
+
+    aligner: DualEncoderAligner
+    history: list[dict[str, Any]]
+    best_epoch: int
+    notes: list[str]
+
+
+def fit_encoders(
+    model: DualEncoderAligner | Sequence[str | Path],
+    items_a: Any,
+    items_b: Any,
+    links: Any = None,
+    config: TrainConfig | None = None,
+    live: LiveConfig | None = None,
+    *,
+    tokenizers: tuple[Any, Any] | None = None,
+    valid: tuple[Any, Any, Any] | None = None,
+    classes: tuple[Any, Any] | None = None,
+    guide: tuple[Any, Any] | None = None,
+    folder: str | Path | None = None,
+    epochs: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> LiveResult:
+    """Train two encoders with their heads on linked items and return them.
+
+    `model` is an aligner, trained in place, or the names or folders of two encoders: they are found as everywhere (no
+    network), pooled by `live.pooling`, and get heads into `config.embed_dim` dimensions drawn from `config.seed`.
+    `items_a`, `items_b`: texts, for which `tokenizers` = (of a, of b) are needed, or inputs by name (`LiveItems.of`).
+    `links`, `valid` = (items_a, items_b, links), `classes`, `guide`, `epochs` and `progress` are those of `fit_heads`;
+    without a guide a guided loss takes the encoders' rows at the start.
+
+    Heads are trained from the first epoch and what `live.stages` name from its epoch on. A batch of any size takes the
+    memory of `live.mini_batch` items (`cached_gradients`).
+
+    `folder` receives `history.jsonl`, a checkpoint on the way, and at the end `aligner/`, as
+    `DualEncoderAligner.save_pretrained` writes it: encoders that came from a folder are folders again, so that
+    `text:hf=<folder>/aligner/encoder_a` is the trained encoder, frozen. Calling again after a kill, with the same first
+    weights, goes on from the checkpoint and ends in bit-identical weights and history (but for seconds) on the same
+    machine and number of threads.
+
+    Raises `LinksError`, `ArgumentError`, `ShapeError` and `DataError` for what cannot be trained on, `ConfigError` for
+    settings that do not go together, `RunStateError` when the folder holds the checkpoint of another training.
+    """
+    config, live = config or TrainConfig.of(), live or LiveConfig.of()
+    if epochs is not None and (valid is not None or epochs < 1):
+        raise ArgumentError(f"epochs = {epochs}; expected at least 1, and no valid pairs: the length is fixed by it")
+    data = _linked((items_a, items_b, links), tokenizers, live.max_tokens)
+    held_out = None if valid is None else _held_out(valid, tokenizers, live.max_tokens)
+    notes = []
+    if held_out is not None and len(held_out.links) == 0:
+        held_out = None
+        notes.append("the validation split has no links: all epochs are trained and the last one is kept")
+    knowledge = _knowledge(data, config, classes, guide)
+    aligner = model if isinstance(model, DualEncoderAligner) else _from_names(model, config, live)
+    task = LiveTask(aligner, data, config, live, valid=held_out, knowledge=knowledge)
+    place = None if folder is None else Path(folder)
+    if place is not None:
+        place.mkdir(parents=True, exist_ok=True)
+    result = train_task(task, config, epochs=epochs, folder=place, progress=progress)
+    task.model.keep_scale()
+    aligner.cpu()
+    _say_what_is_trained(aligner, live, len(result.history))
+    if place is not None:
+        aligner.save_pretrained(place / ALIGNER_NAME)
+        remove_checkpoint(place)
+    return LiveResult(aligner.eval(), result.history, result.best_epoch, [*notes, *result.notes])
+
+
+def _from_names(names: Any, config: TrainConfig, live: LiveConfig) -> DualEncoderAligner:
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != 2:
+        raise ArgumentError(f"model is a {type(names).__name__}; expected an aligner, or two names or folders")
+    temperature = 1 / config.logit_scale_init
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(start_seed(config.seed))
+        return DualEncoderAligner(
+            str(names[0]), str(names[1]), config.embed_dim, pooling=live.pooling, initial_temperature=temperature
+        )
+
+
+def _linked(sides: tuple[Any, Any, Any], tokenizers: tuple[Any, Any] | None, max_tokens: int | None) -> LinkedItems:
+    a, b = (_items(side, number, tokenizers, max_tokens) for number, side in enumerate(sides[:2]))
+    return LinkedItems.of(a, b, sides[2])
+
+
+def _items(items: Any, side: int, tokenizers: tuple[Any, Any] | None, max_tokens: int | None) -> LiveItems:
+    if not isinstance(items, list | tuple):
+        return LiveItems.of(items)
+    if tokenizers is None:
+        raise ArgumentError(
+            f"items of {'ab'[side]} are texts, and no tokenizers came; pass tokenizers=(of a, of b), or inputs by name"
+        )
+    return LiveItems.tokenised(items, tokenizers[side], max_tokens)
+
+
+def _held_out(valid: Any, tokenizers: tuple[Any, Any] | None, max_tokens: int | None) -> LinkedItems:
+    if not isinstance(valid, tuple | list) or len(valid) != 3:
+        raise ArgumentError(
+            f"valid is a {type(valid).__name__}; expected (items_a, items_b, links), links None by order"
+        )
+    return _linked((valid[0], valid[1], valid[2]), tokenizers, max_tokens)
+
+
+def _knowledge(data: LinkedItems, config: TrainConfig, classes: Any, guide: Any) -> Knowledge:
+    """Return what the loss is told; a guide that did not come is left to the task, which has the encoders' rows."""
+    rows_a, rows_b = (np.zeros((len(side), 1), dtype=np.float32) for side in (data.a, data.b))
+    return knowledge_of(
+        PairData(rows_a, rows_b, data.links),
+        classes,
+        guide,
+        needs_classes=config.loss.name == "hierarchical",
+        needs_guide=config.loss.name == "guided" and guide is not None,
+    )
+
+
+def _say_what_is_trained(aligner: DualEncoderAligner, live: LiveConfig, n_epochs: int) -> None:
+    """Leave the aligner with those weights unfrozen that the stages reached, as a saved one says of itself."""
+    aligner.freeze()
+    for stage in live.stages:
+        if stage.from_epoch < n_epochs:
+            aligner.unfreeze(stage.side, stage.last)
+    if hasattr(aligner.loss_fn, "log_temperature"):
+        aligner.loss_fn.log_temperature.requires_grad_(True)
+    for head in (aligner.proj_a, aligner.proj_b):
+        head.requires_grad_(True)
