@@ -9,9 +9,17 @@ from typing import Any
 
 _HOMES = {
     "Aligner": "aligner",
+    "AugmentConfig": "augment_config",
     "FitResult": "fit",
+    "LiveConfig": "live_config",
+    "LiveResult": "fit_live",
+    "MoleculeTextDataset": "dataset",
     "TrainConfig": "config",
+    "epoch_line": "alignment",
+    "fit_encoders": "fit_live",
     "fit_heads": "fit",
+    "train_alignment": "alignment",
+    "train_task": "loop",
 }
 
 __all__ = sorted(_HOMES)
