@@ -36,6 +36,10 @@ class PairsConfig(_Section):
     name_b: str | None = Field(None, description="What side b is called.")
     kind_a: Literal["molecule", "text", "rows"] = Field("text", description="What items of a are.")
     kind_b: Literal["molecule", "text", "rows"] = Field("text", description="What items of b are.")
+    class_a: str | None = Field(
+        None, description="Column with the coarse class of a's items (drug class, family), for the hierarchical loss."
+    )
+    class_b: str | None = Field(None, description="Column with the coarse class of b's items; a label is one class.")
     quality: Literal["keep", "drop"] = Field(
         "keep", description="`drop` leaves generic and too short texts out of training, never out of test or index."
     )
@@ -94,6 +98,9 @@ class EvaluateConfig(_Section):
         1000, ge=0, le=1_000_000, description="Bootstrap resamples for the 95 % intervals; 0: none."
     )
     shuffled: int = Field(1, ge=0, le=100, description="Controls trained on shuffled links at the same budget.")
+    closed_form: Literal["cca", "ridge", "procrustes", "none"] = Field(
+        "cca", description="The linear map without training that stands beside the trained heads."
+    )
     seed: int = Field(0, ge=0, description="Seed of the bootstrap and the first shuffled control.")
 
     @field_validator("ks")
@@ -146,6 +153,16 @@ class RunConfig(_Section):
     def _sides_differ(self) -> Self:
         if self.pairs.a == self.pairs.b:
             raise ValueError(f"pairs.a and pairs.b are both {self.pairs.a!r}; expected two columns")
+        return self
+
+    @model_validator(mode="after")
+    def _classes_come_with_their_loss(self) -> Self:
+        named = self.pairs.class_a is not None and self.pairs.class_b is not None
+        if self.train.loss.name == "hierarchical" and not named:
+            raise ValueError(
+                "train.loss.name = 'hierarchical' needs the coarse class of both sides; name their columns in "
+                "pairs.class_a and pairs.class_b"
+            )
         return self
 
     @model_validator(mode="after")

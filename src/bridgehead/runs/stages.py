@@ -9,12 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bridgehead.align.twin import NumpyHeads
 from bridgehead.encode import Encoder
 from bridgehead.errors import BridgeheadError, LinksError
-from bridgehead.files import hash_file, hash_json
+from bridgehead.files import hash_array, hash_file, hash_json
 from bridgehead.links import Links
 from bridgehead.pairs import check_table
+from bridgehead.runs.classes import classes_of
 from bridgehead.runs.encoded import (
     PartRows,
     Rows,
@@ -57,6 +60,14 @@ class Work:
     def part(self, name: Any) -> PartRows:
         """Rows and links of train, valid or test."""
         return self.rows.of(self.prepared.part(name))
+
+    def classes(self, part: PartRows) -> tuple[Any, Any] | None:
+        """Coarse classes of a part's items, where the loss reads them."""
+        config = self.run.config
+        if config.train.loss.name != "hierarchical":
+            return None
+        of_a, of_b = classes_of(self.prepared.table, config.pairs.class_a, config.pairs.class_b)
+        return None if of_a is None else of_a[part.items_a], None if of_b is None else of_b[part.items_b]
 
     @cached_property
     def heads(self) -> NumpyHeads:
@@ -146,6 +157,7 @@ def train(work: Work) -> dict[str, Any]:
         part.links,
         run.config.train,
         valid=(valid.rows_a, valid.rows_b, valid.links) if len(valid.links) else None,
+        classes=work.classes(part),
         folder=run.folder,
         progress=_epochs(work.progress, "train"),
     )
@@ -199,6 +211,7 @@ def refit(work: Work) -> dict[str, Any]:
         part.rows_b,
         part.links,
         run.config.train,
+        classes=work.classes(part),
         folder=run.path("refit"),
         epochs=trained["best_epoch"],
         progress=_epochs(work.progress, "refit"),
@@ -258,7 +271,8 @@ def _hash(path: Path) -> str | None:
 def _train_key(work: Work) -> str:
     encoded = encode(work)
     fingerprints = [encoded[side]["fingerprint"] for side in ("a", "b")]
-    return stage_key(work.prepared.key, fingerprints, work.run.config.train.fingerprint())
+    known = [hash_array(own) for own in work.classes(work.part("train")) or () if own is not None]
+    return stage_key(work.prepared.key, fingerprints, work.run.config.train.fingerprint(), *known)
 
 
 def _same_budget(work: Work, epochs: int) -> Any:
@@ -271,13 +285,29 @@ def _same_budget(work: Work, epochs: int) -> Any:
         folder = work.run.path("shuffled", str(seed))
         changed = config.model_copy(update={"seed": seed})
         report = _epochs(work.progress, "evaluate", f"shuffled links, seed {seed}: ")
-        fit_heads(part.rows_a, part.rows_b, links, changed, folder=folder, epochs=epochs, progress=report)
+        fit_heads(
+            part.rows_a,
+            part.rows_b,
+            links,
+            changed,
+            classes=_shuffled_classes(work.classes(part), seed),
+            folder=folder,
+            epochs=epochs,
+            progress=report,
+        )
         heads = NumpyHeads.load(folder / HEADS_FILE)
         # Wrong on purpose, and as large as the real ones: kept only as long as they are measured.
         (folder / HEADS_FILE).unlink()
         return heads
 
     return fit
+
+
+def _shuffled_classes(classes: tuple[Any, Any] | None, seed: int) -> tuple[Any, Any] | None:
+    """Return the classes with those of b in another order: they would tell the control what belongs together."""
+    if classes is None:
+        return None
+    return classes[0], np.random.default_rng([seed, len(classes[1])]).permutation(classes[1])
 
 
 def _epochs(progress: Progress, stage: str, prefix: str = "") -> Any:
