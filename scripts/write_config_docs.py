@@ -8,13 +8,15 @@ A test compares the file with what this would write.
 import json
 import types
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bridgehead.align.losses import LossConfig
+from bridgehead.negatives import NegativesConfig
 from bridgehead.runs.config import RunConfig
-from bridgehead.train import TrainConfig
+from bridgehead.train import AugmentConfig, TrainConfig
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 INTRODUCTION = """\
@@ -52,9 +54,19 @@ def render() -> str:
     top = {name: field for name, field in RunConfig.model_fields.items() if name not in sections}
     lines = [INTRODUCTION, "## At the top of the file", "", *_table(top)]
     for name, model in sections.items():
-        shown = f"[{name}]" if _model(RunConfig.model_fields[name].annotation, deep=False) else f"[[{name}]]"
-        lines += ["", f"## `{shown}`", "", _first_line(model), "", *_table(model.model_fields)]
+        lines += _section(name, RunConfig.model_fields[name].annotation, model)
     return "\n".join(lines) + "\n"
+
+
+def _section(name: str, annotation: Any, model: type[BaseModel]) -> list[str]:
+    """Return the table of a section, and after it those of its own sections, which its table leaves out."""
+    shown = f"[{name}]" if _model(annotation, deep=False) else f"[[{name}]]"
+    inner = {key: found for key, field in model.model_fields.items() if (found := _model(field.annotation))}
+    plain = {key: field for key, field in model.model_fields.items() if key not in inner}
+    lines = ["", f"## `{shown}`", "", _first_line(model), "", *_table(plain)]
+    for key, found in inner.items():
+        lines += _section(f"{name}.{key}", model.model_fields[key].annotation, found)
+    return lines
 
 
 def _model(annotation: Any, deep: bool = True) -> type[BaseModel] | None:
@@ -66,6 +78,12 @@ def _model(annotation: Any, deep: bool = True) -> type[BaseModel] | None:
 def _first_line(model: type[BaseModel]) -> str:
     if model is TrainConfig:
         return "How the heads are trained."
+    if model is LossConfig:
+        return "Which loss; an option that it does not have is refused."
+    if model is NegativesConfig:
+        return "What an anchor is told from: how links meet in a batch, and rows of earlier batches."
+    if model is AugmentConfig:
+        return "How training rows are varied from step to step; all of it is off unless asked for."
     return (model.__doc__ or "").strip().splitlines()[0]
 
 
@@ -86,6 +104,8 @@ def _kind(annotation: Any) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return " or ".join(f"`{json.dumps(value)}`" for value in arguments)
+    if get_origin(annotation) is Annotated:
+        return _kind(arguments[0])
     if origin in (Union, types.UnionType):
         return " or ".join(_kind(argument) for argument in arguments if argument is not type(None))
     if origin is tuple:
