@@ -194,6 +194,7 @@ def test_an_overflow_in_fp16_is_left_out_and_counted_in_history_and_notes(monkey
         {"loss": {"name": "sigmoid"}},
         {"loss": {"name": "guided"}},
         {"loss": {"name": "hierarchical"}},
+        {"augment": {"token_dropout": 0.3}},
     ],
     ids=str,
 )

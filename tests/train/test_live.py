@@ -272,3 +272,25 @@ def test_the_hash_of_weights_follows_each_of_them_whatever_the_dtype():
     with torch.no_grad():
         layer.bias[0] += 1
     assert hash_weights(layer) != first
+
+
+def test_tokens_are_dropped_from_the_items_of_batches_alone_and_frozen_rows_are_not_kept():
+    own = task(aligner(dropout=0.0), config={"augment": {"token_dropout": 0.4}}, stages=[], mini_batch=3)
+    plain = task(aligner(dropout=0.0), stages=[], mini_batch=3)
+    first, again, other = (gradients(own, number)[0].loss for number in (0, 0, 1))
+    assert first == again != gradients(plain, 0)[0].loss and other != gradients(plain, 1)[0].loss
+    for side, expected in zip(own.sides, plain.sides, strict=True):
+        np.testing.assert_allclose(side.unit_rows(), expected.unit_rows(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("augment", "match"),
+    [
+        ({"feature_noise": 0.1}, "a live encoder reads items, not rows"),
+        ({"latent_mixing": 1.0}, "it mixes rows that were encoded once"),
+        ({"random_smiles": ["a"]}, "side a, whose items are no texts; pass the SMILES"),
+    ],
+)
+def test_augmentation_that_is_not_for_live_encoders_is_refused(augment, match):
+    with pytest.raises(ConfigError, match=match):
+        task(config={"augment": augment})

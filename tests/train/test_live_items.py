@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bridgehead.errors import ArgumentError, DataError, LinksError, ShapeError
+from bridgehead.errors import ArgumentError, ConfigError, DataError, LinksError, ShapeError
 from bridgehead.train.live_items import LinkedItems, LiveItems
 
 ROWS = [[5, 6, 7], [8], [9, 4]]
@@ -113,3 +113,35 @@ def test_links_with_nothing_to_tell_apart_are_refused(links, match):
 def test_links_are_part_of_the_fingerprint():
     items = LiveItems.of({"x": ROWS})
     assert LinkedItems.of(items, items).fingerprint() != LinkedItems.of(items, items, [(0, 1)]).fingerprint()
+
+
+def test_items_alone_and_with_tokens_dropped_keep_every_input_together():
+    items = LiveItems.of({"input_ids": ROWS, "kind": [[1, 2, 3], [4], [5, 6]]})
+    few = items.of_rows(np.array([2, 0, 2]))
+    assert few.tokens["input_ids"].tolist() == [9, 4, 5, 6, 7, 9, 4] and few.starts.tolist() == [0, 2, 5, 7]
+    many = LiveItems(items.tokens, items.starts, {}, special=(8, 9)).of_rows(np.repeat([0, 1, 2], 400))
+    dropped = many.with_tokens_dropped(0.5, torch.Generator().manual_seed(0))
+    pairs = {(5, 1), (6, 2), (7, 3), (8, 4), (9, 5), (4, 6)}
+    assert set(zip(dropped.tokens["input_ids"].tolist(), dropped.tokens["kind"].tolist(), strict=True)) == pairs
+    counts = np.bincount(dropped.tokens["input_ids"], minlength=10)
+    # Of three tokens each stays with 1/2 + 1/2^3 / 3 (one of them always), of a single ordinary one it always does.
+    assert counts[[8, 9, 4]].tolist() == [400, 400, 400]
+    assert counts[[5, 6, 7]].sum() / 1200 == pytest.approx(1 / 2 + 1 / 24, abs=0.04)
+    assert items.with_tokens_dropped(0.0, torch.Generator()) is items
+
+
+def test_smiles_are_written_anew_by_epoch_and_tokenised_again():
+    pytest.importorskip("rdkit")
+
+    class Letters(Words):
+        model_max_length = 50
+
+        def __call__(self, texts, truncation, max_length, verbose):
+            return {"input_ids": [[0, *map(ord, text), 1] for text in texts]}
+
+    items = LiveItems.tokenised(["CCOC(=O)c1ccccc1", "not a structure"], Letters())
+    first, again, other = (items.rewritten(3, epoch) for epoch in (0, 0, 2))
+    assert first.fingerprint() == again.fingerprint() != other.fingerprint()
+    assert first.of_rows(np.array([1])).fingerprint() == items.of_rows(np.array([1])).fingerprint()
+    with pytest.raises(ConfigError, match="random_smiles needs the SMILES"):
+        LiveItems.of({"x": ROWS}).rewritten(0, 0)

@@ -141,8 +141,13 @@ def _encoded(encode: Encode, chunk: Any, seed: int, side: int, number: int) -> t
 
 
 def _draw_from(*words: int) -> None:
-    """Seed torch's generators of all devices from these words."""
-    torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1)))
+    """Seed torch's generators from these words; of accelerators too where there are any."""
+    seed = int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        # The other call asks each kind of device first, which takes most of a millisecond.
+        torch.default_generator.manual_seed(seed)
 
 
 @contextmanager

@@ -12,9 +12,12 @@ from torch import nn
 
 from bridgehead.align.losses.objective import Objective
 from bridgehead.align.scale import LogitScale
+from bridgehead.errors import ConfigError
 from bridgehead.evaluate import retrieval_report
 from bridgehead.files import hash_array, hash_json, hash_texts
 from bridgehead.negatives.plan import BatchPlan
+from bridgehead.train.augment import batch_generator
+from bridgehead.train.augment_config import AugmentConfig
 from bridgehead.train.batch_loss import BatchLoss
 from bridgehead.train.cached_gradients import cached_gradients, whole_gradients
 from bridgehead.train.config import TrainConfig
@@ -65,8 +68,10 @@ class LiveTask:
     once, without dropout, and what its head is handed is kept in memory (4 bytes x n x width), so that a step costs
     what a head costs; unfreezing drops it. Weights on which no row depends are left as they are, and named in `notes`.
 
-    Raises `LinksError` where there is nothing to learn from, `ArgumentError` (device, precision, layers) and, when an
-    epoch begins, `ConfigError` for batch normalisation in chunks.
+    With augmentation that varies items (`config.augment`) nothing is kept.
+
+    Raises `LinksError` where there is nothing to learn from, `ArgumentError` (device, precision, layers), `ConfigError`
+    for augmentation that is not for live encoders and, when an epoch begins, for batch normalisation in chunks.
     """
 
     model: LiveModel
@@ -82,6 +87,7 @@ class LiveTask:
         knowledge: Knowledge | None = None,
     ) -> None:
         data.check_trainable()
+        _check_augment((config or TrainConfig.of()).augment, data)
         self.config, self.live, self.data, self.valid = config or TrainConfig.of(), live or LiveConfig.of(), data, valid
         self.precision, config = Precision(self.config.device, self.config.precision), self.config
         self.scale = LogitScale(config.logit_scale_init, config.logit_scale_bounds, config.learn_scale)
@@ -94,7 +100,7 @@ class LiveTask:
         self._start = hash_weights(self.model)
         held_out = (None, None) if valid is None else (valid.a, valid.b)
         self.sides = tuple(
-            LiveSide(aligner, name, items, held, self.precision, self.live.mini_batch)
+            LiveSide(aligner, name, items, held, self.precision, self.live.mini_batch, config.augment, config.seed)
             for name, items, held in zip("ab", (data.a, data.b), held_out, strict=True)
         )
         self.knowledge = self._with_guide(knowledge or Knowledge())
@@ -157,10 +163,7 @@ class LiveTask:
     def _set_epoch(self, epoch: int) -> None:
         train_epoch(self.model, self._groups, epoch)
         for side in self.sides:
-            if side.frozen and self.live.cache_frozen:
-                side.keep()
-            else:
-                side.drop()
+            side.begin_epoch(epoch, may_keep=self.live.cache_frozen)
         self.model.train()
         for side in self.sides:
             # A last batch of one link joins the one before it.
@@ -168,8 +171,9 @@ class LiveTask:
 
     def backward(self, batch: tuple[IntArray, IntArray], epoch: int, number: int) -> StepOutcome:
         """Add the gradients of one batch: of `live.mini_batch` items at a time where that is fewer than there are."""
+        generator = batch_generator(self.config.seed, epoch, number)
         (encode_a, chunks_a, at_a), (encode_b, chunks_b, at_b) = (
-            side.chunks(rows) for side, rows in zip(self.sides, batch, strict=True)
+            side.chunks(rows, generator) for side, rows in zip(self.sides, batch, strict=True)
         )
         found: list[StepOutcome] = []
 
@@ -219,6 +223,20 @@ def hash_weights(model: nn.Module) -> str:
         f"{name} {value.dtype} {hash_array(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())}"
         for name, value in sorted(model.state_dict().items())
     )
+
+
+def _check_augment(augment: AugmentConfig, data: LinkedItems) -> None:
+    augment.check_live()
+    if augment.latent_mixing is not None:
+        raise ConfigError(
+            f"augment.latent_mixing = {augment.latent_mixing}: it mixes rows that were encoded once; leave it out to "
+            "train encoders"
+        )
+    if augment.token_dropout and not (data.a.tokens or data.b.tokens):
+        raise ConfigError(f"augment.token_dropout = {augment.token_dropout}: neither side has tokens; leave it out")
+    for side, items in (("a", data.a), ("b", data.b)):
+        if side in augment.random_smiles and items.source is None:
+            raise ConfigError(f"augment.random_smiles names side {side}, whose items are no texts; pass the SMILES")
 
 
 def _note_of(unused: set[str]) -> list[str]:

@@ -4,18 +4,28 @@ This module is not about the encoders, nor about texts before they are tokens.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from bridgehead.errors import ArgumentError, DataError, LinksError, ShapeError
+from bridgehead.errors import ArgumentError, ConfigError, DataError, LinksError, ShapeError
 from bridgehead.files import hash_array, hash_texts
 from bridgehead.links import Links
+from bridgehead.train.augment import kept_tokens, smiles_of_epoch
 from bridgehead.vectors import IntArray, to_numpy
 
 _MASK = "attention_mask"
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Where tokens come from, for items that are tokenised again: texts, tokenizer and limit."""
+
+    texts: list[str]
+    tokenizer: Any
+    max_tokens: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +34,16 @@ class LiveItems:
 
     `tokens` are sequences of integers: all items' one after the other, item i at `starts[i]` to `starts[i + 1]`, the
     same for every name. `arrays` are inputs of one shape for all items, item i their row i. `padding` is what fills a
-    shorter sequence (0 where nothing is said). `notes` are sentences for the user.
+    shorter sequence (0 where nothing is said). `special` are tokens that augmentation leaves alone, `source` what
+    texts the tokens are of, None for tokens that came as such. `notes` are sentences for the user.
     """
 
     tokens: dict[str, IntArray]
     starts: IntArray | None
     arrays: dict[str, np.ndarray[Any, Any]]
     padding: dict[str, int] = field(default_factory=dict)
+    special: tuple[int, ...] = ()
+    source: Texts | None = None
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -49,7 +62,11 @@ class LiveItems:
         options = {"truncation": True, "max_length": int(limit)} if limit < 1e9 else {}
         found = dict(tokenizer(texts, **options, verbose=False)) if texts else {"input_ids": []}
         found.pop(_MASK, None)
-        items = cls.of(found, {"input_ids": int(tokenizer.pad_token_id or 0)})
+        items = replace(
+            cls.of(found, {"input_ids": int(tokenizer.pad_token_id or 0)}),
+            special=tuple(getattr(tokenizer, "all_special_ids", ())),
+            source=Texts(texts, tokenizer, max_tokens),
+        )
         cut = int((items.lengths == limit).sum()) if options else 0
         if cut:
             items.notes.append(f"{cut} of {len(texts)} texts have {limit} tokens or more and were cut there")
@@ -103,7 +120,7 @@ class LiveItems:
             return cls({}, None, arrays, padding)
         if (empty := np.flatnonzero(lengths[0] == 0)).size:
             raise DataError(f"{empty.size} items have no token (first: {empty[:10].tolist()}); leave them out")
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[0])])
+        starts = _starts(lengths[0])
         tokens = {name: _joined(name, rows) for name, rows in ragged.items()}
         return cls(tokens, starts, arrays, padding)
 
@@ -139,6 +156,34 @@ class LiveItems:
         found[_MASK] = torch.from_numpy(real.astype(np.int64)).to(device)
         return found
 
+    def of_rows(self, rows: IntArray) -> "LiveItems":
+        """Return these items alone, in this order."""
+        arrays = {name: array[rows] for name, array in self.arrays.items()}
+        if self.starts is None:
+            return replace(self, arrays=arrays)
+        lengths = self.lengths[rows]
+        starts = _starts(lengths)
+        at = np.repeat(self.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])
+        return replace(
+            self, tokens={name: flat[at] for name, flat in self.tokens.items()}, starts=starts, arrays=arrays
+        )
+
+    def with_tokens_dropped(self, share: float, generator: torch.Generator) -> "LiveItems":
+        """Return the items with each token left out with probability `share`, special ones aside (`kept_tokens`)."""
+        if self.starts is None or share == 0:
+            return self
+        leading = self.tokens.get("input_ids", next(iter(self.tokens.values())))
+        keep = kept_tokens(leading, self.starts, self.special, share, generator)
+        lengths = np.add.reduceat(keep, self.starts[:-1], dtype=np.int64) if len(self) else self.lengths
+        return replace(self, tokens={name: flat[keep] for name, flat in self.tokens.items()}, starts=_starts(lengths))
+
+    def rewritten(self, seed: int, epoch: int) -> "LiveItems":
+        """Return the items with each SMILES written in another random way. Raises `ConfigError` for tokens alone."""
+        if self.source is None:
+            raise ConfigError("augment.random_smiles needs the SMILES and their tokenizer, and tokens came; pass texts")
+        texts = smiles_of_epoch(self.source.texts, seed, epoch)
+        return LiveItems.tokenised(texts, self.source.tokenizer, self.source.max_tokens)
+
     def fingerprint(self) -> str:
         """Return a hash of all inputs."""
         parts = {} if self.starts is None else {**self.tokens, "": self.starts}
@@ -146,6 +191,10 @@ class LiveItems:
         return hash_texts(
             [str(sorted(self.padding.items()))] + [f"{name} {hash_array(array)}" for name, array in named]
         )
+
+
+def _starts(lengths: IntArray) -> IntArray:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
 
 def _joined(name: str, rows: Sequence[Any]) -> IntArray:

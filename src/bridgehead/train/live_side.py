@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from bridgehead.train.augment_config import AugmentConfig
 from bridgehead.train.cached_gradients import Encode, refuse_batch_statistics
 from bridgehead.train.live_items import LiveItems
 from bridgehead.train.precision import Precision
@@ -23,7 +24,8 @@ class LiveSide:
     """Encoder and head of side `name` ("a" or "b") of `aligner` over `items` and, for validation, `held_out`.
 
     `mini_batch` is the number of items encoded at once, None for all. Kept rows are what the head is handed: `keep`
-    encodes all items once and from then on only the head is run, `drop` ends that.
+    encodes all items once and from then on only the head is run, `drop` ends that. What `augment` varies, drawn from
+    `seed`, are the items of batches alone.
     """
 
     def __init__(
@@ -34,9 +36,14 @@ class LiveSide:
         held_out: LiveItems | None,
         precision: Precision,
         mini_batch: int | None,
+        augment: AugmentConfig,
+        seed: int,
     ) -> None:
         self.name, self.items, self.held_out = name, items, held_out
         self.precision, self.mini_batch = precision, mini_batch
+        self.rewrites, self._seed = name in augment.random_smiles, seed
+        self.token_dropout = augment.token_dropout if items.tokens else 0.0
+        self._varied = items
         self.encoder: nn.Module = getattr(aligner, f"encoder_{name}")
         self.head: nn.Module = getattr(aligner, f"proj_{name}")
         self._rows_of: Callable[..., torch.Tensor] = getattr(aligner, f"encode_{name}")
@@ -63,21 +70,32 @@ class LiveSide:
             refuse_batch_statistics(self.encoder)
             refuse_batch_statistics(self.head)
 
-    def chunks(self, rows: IntArray) -> tuple[Encode, list[Any], torch.Tensor]:
+    def begin_epoch(self, epoch: int, *, may_keep: bool) -> None:
+        """Write the SMILES of the epoch, and keep rows or drop them: kept where nothing of them changes."""
+        if self.rewrites:
+            self._varied = self.items.rewritten(self._seed, epoch)
+        if may_keep and self.frozen and not self.rewrites and not self.token_dropout:
+            self.keep()
+        else:
+            self.drop()
+
+    def chunks(self, rows: IntArray, generator: torch.Generator) -> tuple[Encode, list[Any], torch.Tensor]:
         """Return what encodes a chunk, the chunks of `rows`, and where in their rows each of `rows` is found.
 
         A row that occurs several times is encoded once. Chunks are cut from long to short; kept rows are one chunk.
+        What augmentation draws comes from `generator`.
         """
         once, where = np.unique(rows, return_inverse=True)
         device = self.precision.device
         if self._kept is not None:
             kept = self._kept[0].index_select(0, torch.from_numpy(once).to(device))
             return self._project, [kept], torch.from_numpy(where).to(device)
-        order = self.items.by_length(once)
+        items = self._varied.of_rows(once).with_tokens_dropped(self.token_dropout, generator)
+        order = items.by_length(np.arange(len(once)))
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         size = self.mini_batch or len(once)
-        chunks = [self.items.take(once[order[start : start + size]], device) for start in range(0, len(once), size)]
+        chunks = [items.take(order[start : start + size], device) for start in range(0, len(once), size)]
         return self._encode, chunks, torch.from_numpy(place[where]).to(device)
 
     def unit_rows(self, held_out: bool = False) -> FloatArray:
