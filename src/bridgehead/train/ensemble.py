@@ -258,19 +258,20 @@ class _Ensemble:
         """Validate where it is due, keep what is best, and return the line of each member."""
         check_losses(losses, [plan.name for plan in self.plans])
         metrics = self._validate() if self.valid is not None and epoch % self.course.validate_every == 0 else None
-        scales, rate, improved = self.scale.tolist(), self._rate(self.step - 1), []
+        means, scales, logs = losses.tolist(), self.scale.tolist(), self.stack.log_scale.tolist()
+        rate, candidates, improved = self._rate(self.step - 1), round(math.exp(chance), 9), []
         lines: list[dict[str, Any]] = []
         for m, standing in enumerate(self.standings):
             found = {} if metrics is None else metrics[m]
             line = {
                 "epoch": epoch,
-                "loss": float(losses[m]),
+                "loss": means[m],
                 "chance_loss": chance,
-                "candidates": round(math.exp(chance), 9),
+                "candidates": candidates,
             }
             if self.one_to_one:
                 line["mutual_information"] = chance - line["loss"]
-            line |= {**found, "learning_rate": rate, "log_logit_scale": float(self.stack.log_scale[m])}
+            line |= {**found, "learning_rate": rate, "log_logit_scale": logs[m]}
             line |= {"logit_scale": scales[m], "temperature": 1 / scales[m]}
             lines.append(line | {"seconds": round(time.monotonic() - started, 4)})
             if not standing.stopped:

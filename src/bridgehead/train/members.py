@@ -4,6 +4,7 @@ A member's first weights, batches and dropout come from its seed exactly as in `
 the arithmetic of many models (`stacked`) or the course of their training (`ensemble`).
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ import torch.nn.functional as F
 from bridgehead.align.model import TwoHeads
 from bridgehead.errors import ArgumentError, LinksError
 from bridgehead.links import Links
-from bridgehead.negatives.ordering import joined, n_pieces, random_batches
+from bridgehead.negatives.ordering import epoch_order, joined, n_pieces
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.seeds import seed_draws, start_seed, step_seed
@@ -108,13 +109,16 @@ class Plan:
 
     def epoch(self, epoch: int) -> tuple[IntArray, list[int]]:
         """Return the links (n, 2) in the order of an epoch, and the lengths of its batches."""
-        size = self.batch_size
-        if self.orders is None:
-            batches = random_batches(self.pairs, size, self.seed, epoch)
-        else:
-            order = self.orders[epoch]
-            batches = joined([order[start : start + size] for start in range(0, len(order), size)], self.pairs)
-        return self.pairs[np.concatenate(batches)], [len(batch) for batch in batches]
+        n, size = len(self.pairs), self.batch_size
+        order = epoch_order(n, self.seed, epoch) if self.orders is None else self.orders[epoch]
+        lengths = [min(size, n - start) for start in range(0, n, size)]
+        if not self.one_to_one:
+            pieces = [order[start : start + size] for start in range(0, n, size)]
+            lengths = [len(piece) for piece in joined(pieces, self.pairs)]
+        elif len(lengths) > 1 and lengths[-1] == 1:
+            # A batch of one link would have nothing to tell apart; `joined` looks for the same among repeated items.
+            lengths[-2:] = [size + 1]
+        return self.pairs[order], lengths
 
     def same_lengths(self, epochs: int) -> bool:
         """Say whether every epoch has batches of the planned lengths, or only a last batch of one link joined them."""
@@ -242,15 +246,16 @@ def first_models(members: Sequence[Member], data: PairData, config: TrainConfig)
     architecture = config.heads(side_shape(data.rows_a), side_shape(data.rows_b))
     models: list[TwoHeads] = []
     for number, member in enumerate(members):
-        seed_draws(start_seed(member.seed))
-        model = TwoHeads(architecture)
-        if member.start is not None:
-            if member.start.config != architecture:
-                raise ArgumentError(
-                    f"the start of member {number} has the architecture {member.start.config}; expected that of the "
-                    f"settings, {architecture}"
-                )
-            model.load_state_dict(member.start.state_dict())
+        if member.start is None:
+            seed_draws(start_seed(member.seed))
+            model = TwoHeads(architecture)
+        elif member.start.config == architecture:
+            model = copy.deepcopy(member.start).float()
+        else:
+            raise ArgumentError(
+                f"the start of member {number} has the architecture {member.start.config}; expected that of the "
+                f"settings, {architecture}"
+            )
         for side, rows in (("head_a", data.rows_a), ("head_b", data.rows_b)):
             if models:
                 getattr(model, side).load_state_dict(dict(getattr(models[0], side).named_buffers()), strict=False)

@@ -208,7 +208,8 @@ class PairedLoss:
         """Return losses (S,) and their gradients by z_a and z_b (S, n, d) and by the logarithm of `scale` (S,)."""
         (unit_a, inverse_a), (unit_b, inverse_b) = _unit(z_a), _unit(z_b)
         scaled = unit_a * scale[:, None, None]
-        losses, weights = self._losses(scaled, unit_b, float(scale.max()))
+        losses, logs = self._losses(scaled, unit_b, scale)
+        weights = self._weights(*logs)
         by_a = torch.bmm(weights, unit_b) * scale[:, None, None]
         by_b = torch.bmm(weights.mT, scaled)
         along_a = (by_a * unit_a).sum(2, keepdim=True)
@@ -221,26 +222,39 @@ class PairedLoss:
     def losses(self, z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
         """Return the losses (S,) alone."""
         (unit_a, _), (unit_b, _) = _unit(z_a), _unit(z_b)
-        return self._losses(unit_a * scale[:, None, None], unit_b, float(scale.max()))[0]
+        return self._losses(unit_a * scale[:, None, None], unit_b, scale)[0]
 
-    def _losses(self, scaled: torch.Tensor, unit_b: torch.Tensor, largest: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return losses (S,) and their gradients by the scores, (S, n, n)."""
+    def _losses(
+        self, scaled: torch.Tensor, unit_b: torch.Tensor, scale: torch.Tensor
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        """Return losses (S,) and what `_weights` reads beside `scores`, which become exponentials where they can."""
         shape = (*scaled.shape[:2], unit_b.shape[1])
         if self.scores.shape != shape or self.scores.dtype != scaled.dtype:
-            self.scores, self.weights = scaled.new_empty(shape), scaled.new_empty(shape)
+            self.scores = scaled.new_empty(shape)
         n, scores = shape[1], torch.bmm(scaled, unit_b.mT, out=self.scores)
-        forth, back, truth = self.forth / n, self.back / n, scores.diagonal(dim1=1, dim2=2).sum(1)
-        if largest + math.log(n) <= _LARGEST_EXPONENT[scores.dtype]:
+        truth = scores.diagonal(dim1=1, dim2=2).sum(1)
+        if float(scale.max()) + math.log(n) <= _LARGEST_EXPONENT[scores.dtype]:
             powers = scores.exp_()
-            sums_a, sums_b = powers.sum(2, keepdim=True), powers.sum(1, keepdim=True)
-            weights = torch.add(forth / sums_a, back / sums_b, out=self.weights).mul_(powers)
-            logs_a, logs_b = sums_a.log(), sums_b.log()
+            kept = tuple(powers.sum(dim, keepdim=True) for dim in (2, 1))
+            log_a, log_b = kept[0].log(), kept[1].log()
         else:
-            logs_a, logs_b = (scores.logsumexp(dim, keepdim=True) for dim in (2, 1))
-            weights = torch.exp(scores - logs_a).mul_(forth).add_(torch.exp(scores - logs_b).mul_(back))
-        losses = (forth * logs_a).sum((1, 2)) + (back * logs_b).sum((1, 2)) - truth / n
+            kept = log_a, log_b = tuple(scores.logsumexp(dim, keepdim=True) for dim in (2, 1))
+            kept = (*kept, scores)
+        losses = (self.forth * log_a).sum((1, 2)) + (self.back * log_b).sum((1, 2)) - truth
+        return losses / n, kept
+
+    def _weights(self, of_a: torch.Tensor, of_b: torch.Tensor, scores: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the gradients by the scores (S, n, n), from sums of exponentials, or logarithms of them and scores."""
+        n = self.scores.shape[1]
+        forth, back = self.forth / n, self.back / n
+        if scores is None:
+            if self.weights.shape != self.scores.shape or self.weights.dtype != self.scores.dtype:
+                self.weights = torch.empty_like(self.scores)
+            weights = torch.add(forth / of_a, back / of_b, out=self.weights).mul_(self.scores)
+        else:
+            weights = torch.exp(scores - of_a).mul_(forth).add_(torch.exp(scores - of_b).mul_(back))
         weights.diagonal(dim1=1, dim2=2).sub_(1 / n)
-        return losses, weights
+        return weights
 
 
 def check_losses(losses: torch.Tensor, names: Sequence[str]) -> None:
