@@ -149,11 +149,73 @@ def test_a_damaged_checkpoint_or_one_of_another_version_is_refused(few, tmp_path
         run(few, tmp_path)
 
 
+FEATURES = {
+    "a bank": {"negatives": {"bank_size": 24}},
+    "hard negatives": {"negatives": {"sampling": "hard", "k_hard": 3, "mine_every": 2, "start_epoch": 1}},
+    "distinct batches": {"negatives": {"sampling": "distinct"}},
+    "a sigmoid and its bias": {"loss": {"name": "sigmoid"}},
+    "augmentation": {"augment": {"token_dropout": 0.2, "feature_noise": 0.1, "latent_mixing": 1.0}},
+    "half precision": {"precision": "fp16"},
+    "batch statistics": {"norm": "batch"},
+}
+
+
+@pytest.mark.parametrize("settings", FEATURES.values(), ids=FEATURES.keys())
+def test_what_a_training_carries_along_is_in_its_checkpoint(few, tmp_path, monkeypatch, settings):
+    config = TrainConfig.of(CONFIG, **settings)
+    run(few, tmp_path / "whole", config)
+    for step in (3, 4, 6):
+        with monkeypatch.context() as patch:
+            stop_at(patch, step)
+            with pytest.raises(Stopped):
+                run(few, tmp_path / "stopped", config)
+    run(few, tmp_path / "stopped", config)
+    assert_same(outcome(tmp_path / "stopped"), outcome(tmp_path / "whole"))
+
+
+FULL_DISK = """
+import resource, signal, sys, numpy as np
+from bridgehead.errors import RunStateError
+from bridgehead.train import TrainConfig, fit_heads
+rows = np.load(sys.argv[1], allow_pickle=False), np.load(sys.argv[2], allow_pickle=False)
+config = TrainConfig.of(embed_dim=8, hidden=(16,), epochs=4, batch_size=16, checkpoint_seconds=0)
+def no_more_room(epoch, epochs, line):
+    if epoch == 2:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+try:
+    fit_heads(*rows, config=config, folder=sys.argv[3], progress=no_more_room)
+except RunStateError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_fills_while_a_checkpoint_is_written_costs_nothing(few, tmp_path):
+    for name, rows in zip("ab", few.fit, strict=True):
+        np.save(tmp_path / f"{name}.npy", rows)
+    paths = [str(tmp_path / name) for name in ("a.npy", "b.npy", "run")]
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, *paths], capture_output=True, text=True, check=True)
+    assert "the checkpoint could not be written" in done.stdout
+    assert "make room on the disk and start again" in done.stdout
+    # The one before is whole, and the training goes on from it to what it would have been.
+    settings = {"embed_dim": 8, "hidden": (16,), "epochs": 4, "batch_size": 16, "checkpoint_seconds": 0}
+    config = TrainConfig.of(settings)
+    assert (tmp_path / "run" / "checkpoint.safetensors").is_file()
+    steps = []
+    fit_heads(*few.fit, config=config, folder=tmp_path / "run", progress=lambda *line: steps.append(line[0]))
+    assert steps == [3, 4]
+    fit_heads(*few.fit, config=config, folder=tmp_path / "whole")
+    assert_same(outcome(tmp_path / "run"), outcome(tmp_path / "whole"))
+
+
 PROGRAM = """
 import sys, numpy as np
 from bridgehead.train import TrainConfig, fit_heads
 rows = np.load(sys.argv[1], allow_pickle=False), np.load(sys.argv[2], allow_pickle=False)
-config = TrainConfig.of(embed_dim=8, hidden=(16,), epochs=40, batch_size=16, dropout=0.3, checkpoint_seconds=0)
+negatives = {"sampling": "hard", "k_hard": 2, "mine_every": 3, "start_epoch": 1, "bank_size": 20}
+config = TrainConfig.of(
+    embed_dim=8, hidden=(16,), epochs=40, batch_size=16, dropout=0.3, negatives=negatives, checkpoint_seconds=0
+)
 print("begins", flush=True)
 fit_heads(*rows, config=config, valid=(*rows, None), folder=sys.argv[3])
 print("ends", flush=True)

@@ -26,7 +26,8 @@ class Aligner:
     """Two projection heads that bring rows of two encoders into one space.
 
     `embed_dim`, `epochs` and `seed` are those of `TrainConfig`; `settings` is a mapping of any of its further fields,
-    {"batch_size": 256, "dropout": 0.3}. They are checked in `fit`, which raises `ConfigError`.
+    {"batch_size": 256, "loss": {"name": "sigmoid"}, "negatives": {"bank_size": 4096}}. They are checked in `fit`, which
+    raises `ConfigError`.
 
     After `fit`: `model_` (the torch model), `history_` (a dict per epoch), `best_epoch_`, `notes_`.
 
@@ -77,12 +78,16 @@ class Aligner:
         links: Any = None,
         valid: tuple[Any, Any, Any] | None = None,
         progress: ProgressCallback | None = None,
+        classes: tuple[Any, Any] | None = None,
+        guide: tuple[Any, Any] | None = None,
     ) -> "Aligner":
         """Train on linked rows and return self; arguments and errors as in `fit_heads`.
 
         Rows are dense (n, d) arrays, tensors or lists, or CSR. Fitting again starts anew.
         """
-        result = fit_heads(rows_a, rows_b, links, self.config(), valid=valid, progress=progress)
+        result = fit_heads(
+            rows_a, rows_b, links, self.config(), valid=valid, classes=classes, guide=guide, progress=progress
+        )
         self.model_, self.history_ = result.model, result.history
         self.best_epoch_, self.notes_ = result.best_epoch, result.notes
         return self
