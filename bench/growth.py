@@ -2,10 +2,10 @@
 
     python bench/growth.py [--batches N ...] [--pairs N ...] [--quick]
 
-Dense rows of 256 columns on both sides, one link each, and the settings of `fit_heads` as they come, but for the batch.
-The first table has one number of pairs and growing batches, the second one batch and growing numbers of pairs. Each line
-is measured in a process of its own: milliseconds a step over the last epoch, pairs a second, and the peak of memory over
-what the process held before training, rows included in what it held.
+Dense rows of 256 columns on both sides, one link each, and the settings of `fit_heads` as they come, but for the
+batch. The first table has one number of pairs and growing batches, the second one batch and growing numbers of pairs.
+Each line is measured in a process of its own: milliseconds a step over the last epoch, pairs a second, and the peak of
+memory over what the process held before training, rows included in what it held.
 """
 
 import argparse
