@@ -237,6 +237,38 @@ def test_killed_at_random_steps_it_ends_in_the_same_bits(whole, tmp_path):
     assert_same(outcome(tmp_path), whole)
 
 
+def test_one_encoder_for_both_sides_trains_and_resumes(tmp_path, monkeypatch):
+    def shared():
+        model = aligner()
+        model.encoder_b = model.encoder_a
+        return model
+
+    live = LiveConfig.of(LIVE, stages=[{"group": "encoder_a"}])
+    result = fit(tmp_path / "whole", live=live, model=shared())
+    with monkeypatch.context() as patch:
+        stop_at(patch, 7)
+        with pytest.raises(Stopped):
+            fit(tmp_path / "stopped", live=live, model=shared())
+    fit(tmp_path / "stopped", live=live, model=shared())
+    assert_same(outcome(tmp_path / "stopped"), outcome(tmp_path / "whole"))
+    assert result.aligner.encoder_a is result.aligner.encoder_b
+
+
+@pytest.fixture
+def fresh_accelerate():
+    state = pytest.importorskip("accelerate.state")
+    state.AcceleratorState._reset_state(reset_partial_state=True)
+    yield
+    state.AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_through_accelerate_it_ends_in_the_same_bits(whole, tmp_path, fresh_accelerate):
+    if torch.accelerator.is_available():
+        pytest.skip("accelerate would take the accelerator that is here")
+    fit(tmp_path, TrainConfig.of(CONFIG, device="accelerate"))
+    assert_same(outcome(tmp_path), whole)
+
+
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")

@@ -35,12 +35,35 @@ from bridgehead.vectors import IntArray
 class LiveModel(nn.Module):
     """An aligner with the objective and the bounded scale that it is trained with.
 
-    A temperature of the aligner's own is not trained: `keep_scale` gives it what was learned.
+    A temperature of the aligner's own is not trained: `keep_scale` gives it what was learned. What has two names, as
+    the weights of one encoder for both sides have, is in the state once, under the first of them.
     """
 
     def __init__(self, aligner: nn.Module, objective: Objective, scale: LogitScale) -> None:
         super().__init__()
         self.aligner, self.objective, self.scale = aligner, objective, scale
+
+    def state_dict(self, *arguments: Any, **options: Any) -> Any:
+        """Return all weights and buffers by name, each once: a file of tensors holds nothing twice."""
+        content = super().state_dict(*arguments, **options)
+        for name in self._second_names():
+            content.pop(name, None)
+        return content
+
+    def load_state_dict(self, state_dict: Any, *arguments: Any, **options: Any) -> Any:
+        """Put back what `state_dict` gave."""
+        again = {name: state_dict[first] for name, first in self._second_names().items() if first in state_dict}
+        return super().load_state_dict({**state_dict, **again}, *arguments, **options)
+
+    def _second_names(self) -> dict[str, str]:
+        """Return the first name of what has another one, by that other one."""
+        first: dict[int, str] = {}
+        found = {}
+        for named in (self.named_parameters, self.named_buffers):
+            for name, own in named(remove_duplicate=False):
+                if first.setdefault(id(own), name) != name:
+                    found[name] = first[id(own)]
+        return found
 
     @property
     def own_temperature(self) -> nn.Parameter | None:
@@ -205,16 +228,13 @@ class LiveTask:
         """Return the precision's counts and scale, what was mined, and the memory bank."""
         state = {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
         state |= {f"plan.{name}": torch.from_numpy(np.asarray(array)) for name, array in self.plan.state().items()}
-        if self.loss.bank is not None:
-            state |= {f"bank.{name}": tensor for name, tensor in self.loss.bank.state_dict().items()}
-        return state
+        return state | {f"bank.{name}": tensor for name, tensor in self.loss.state().items()}
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         """Put back what `state` gave. Raises `RunStateError`."""
         self.precision.load_state(under("precision.", tensors))
         self.plan.load_state({name: tensor.numpy() for name, tensor in under("plan.", tensors).items()})
-        if self.loss.bank is not None:
-            self.loss.bank.load_state_dict(under("bank.", tensors))
+        self.loss.load_state(under("bank.", tensors))
 
 
 def hash_weights(model: nn.Module) -> str:
