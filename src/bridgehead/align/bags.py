@@ -55,6 +55,10 @@ class CsrBatch:
         """Return the same bags with other weights (nnz,)."""
         return CsrBatch(self.indices, self.offsets, weights, self.n_columns)
 
+    def to(self, device: torch.device) -> "CsrBatch":
+        """Return the batch on a device."""
+        return CsrBatch(self.indices.to(device), self.offsets.to(device), self.weights.to(device), self.n_columns)
+
     def unit(self) -> "CsrBatch":
         """Return the batch with each row divided by its Euclidean norm; a zero row stays zero."""
         if len(self) == 0:

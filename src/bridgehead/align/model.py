@@ -74,10 +74,12 @@ def _project(head: Head, rows: Any, block: int) -> FloatArray:
         raise ArgumentError(f"block = {block}; expected at least 1 row")
     was_training = head.training
     head.eval()
+    device = next(head.parameters()).device
     # At least one part, so that no rows give an array of no rows.
-    parts = [head(model_input(rows[start : start + block])) for start in range(0, max(rows.shape[0], 1), block)]
+    starts = range(0, max(rows.shape[0], 1), block)
+    parts = [head(model_input(rows[start : start + block]).to(device)) for start in starts]
     head.train(was_training)
-    return unit_rows(torch.cat(parts).numpy(), "projected rows")
+    return unit_rows(torch.cat(parts).cpu().numpy(), "projected rows")
 
 
 def save_heads(

@@ -6,6 +6,7 @@ For tasks whose rows come from wherever they like. This module is not about how 
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from bridgehead.align.losses.contrast import Direction, LossParts, Positives
@@ -22,7 +23,8 @@ from bridgehead.vectors import IntArray
 class BatchLoss:
     """`objective` of `config` over `links`, told what `knowledge` holds, with the rows in `bank` as candidates.
 
-    Use `of`. The bank is no part of a model: its state is for the checkpoint.
+    `paired` says that row i of a batch matches row i and nothing else. Use `of`. The bank is no part of a model: its
+    state is for the checkpoint.
     """
 
     objective: Objective
@@ -30,6 +32,7 @@ class BatchLoss:
     links: Links
     knowledge: Knowledge
     bank: MemoryBank | None
+    paired: bool = False
     one_way: dict[str, Objective] = field(default_factory=dict)
 
     @classmethod
@@ -45,7 +48,16 @@ class BatchLoss:
             if hasattr(own, "bias"):
                 # With a bank each direction has candidates of its own; the bias is that of all.
                 own.bias = objective.bias
-        return cls(objective, config, links, knowledge, bank, one_way)
+        # Where each row has one link and a batch never repeats one.
+        paired = config.negatives.sampling != "hard" and _one_to_one(links.expanded().pairs)
+        return cls(objective, config, links, knowledge, bank, paired, one_way)
+
+    def positives(self, rows_a: IntArray, rows_b: IntArray, device: Any) -> Positives:
+        """Return what matches what among the rows of a batch, on `device`."""
+        if self.paired:
+            return Positives.diagonal(len(rows_a), device)
+        pairs_a, pairs_b = (torch.from_numpy(own).to(device) for own in self.links.pairs_within(rows_a, rows_b))
+        return Positives(pairs_a, pairs_b, len(rows_a), len(rows_b))
 
     def __call__(
         self, z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor, rows_a: IntArray, rows_b: IntArray
@@ -56,11 +68,20 @@ class BatchLoss:
         """
         if self.bank is not None:
             return self._with_bank(self.bank, z_a, z_b, scale, (rows_a, rows_b))
-        pairs_a, pairs_b = (torch.from_numpy(own).to(z_a.device) for own in self.links.pairs_within(rows_a, rows_b))
-        positives = Positives(pairs_a, pairs_b, len(rows_a), len(rows_b))
+        positives = self.positives(rows_a, rows_b, z_a.device)
         parts: LossParts = self.objective(z_a, z_b, scale, positives, **self._told(rows_a, rows_b, z_a.device))
         random = self.config.negatives.sampling != "hard"
-        return parts, step_outcome(self.objective, parts, positives, len(z_a), len(z_b), random)
+        told = None if self.paired else positives
+        return parts, step_outcome(self.objective, parts, told, len(z_a), len(z_b), random)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return the bank, for a checkpoint."""
+        return {} if self.bank is None else self.bank.state_dict()
+
+    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Put back what `state` gave."""
+        if self.bank is not None:
+            self.bank.load_state_dict(tensors)
 
     def _with_bank(
         self,
@@ -91,3 +112,8 @@ class BatchLoss:
     def _told(self, rows_a: IntArray, rows_b: IntArray, device: torch.device) -> dict[str, Any]:
         told = self.knowledge.of(rows_a, rows_b)
         return {name: tuple(None if own is None else own.to(device) for own in both) for name, both in told.items()}
+
+
+def _one_to_one(pairs: IntArray) -> bool:
+    """Whether each row of either side is in one pair at most."""
+    return all(len(np.unique(pairs[:, column])) == len(pairs) for column in (0, 1))

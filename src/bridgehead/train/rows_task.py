@@ -9,20 +9,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from bridgehead.align.losses.contrast import Direction, LossParts, Positives
 from bridgehead.align.losses.objective import Objective
 from bridgehead.align.model import TwoHeads
 from bridgehead.files import hash_texts
-from bridgehead.links import Links
-from bridgehead.negatives.bank import MemoryBank, bank_loss
 from bridgehead.negatives.plan import BatchPlan
 from bridgehead.train.augment import alone_pairs, augment_batch, batch_generator, column_std
+from bridgehead.train.batch_loss import BatchLoss
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.knowledge import Knowledge
 from bridgehead.train.precision import Precision
 from bridgehead.train.seeds import seed_draws, start_seed, step_seed
-from bridgehead.train.task import ParameterGroup, StepOutcome, mean_outcome, step_outcome, under
+from bridgehead.train.task import ParameterGroup, StepOutcome, under
 from bridgehead.train.validation import validation_metrics
 from bridgehead.vectors import IntArray
 
@@ -58,27 +56,13 @@ class RowsTask:
         self.truth = data.links.expanded()
         self.plan = BatchPlan(data.links, config.links_per_batch(len(self.truth)), config.seed, config.negatives)
         self.n_batches = self.plan.n_batches
-        self.bank = self._bank()
-        ways: tuple[Direction, ...] = ("a_to_b", "b_to_a")
-        # Not parts of the model: with a bank each direction has candidates of its own; the bias is that of all.
-        self.one_way: dict[str, Objective] = {way: self._one_way(way) for way in ways}
+        device = self.precision.device
+        self.loss = BatchLoss.of(self.objective, config, data.links, knowledge, config.embed_dim, device)
         config.augment.check_cached(*(side_shape(rows)[1] for rows in (data.rows_a, data.rows_b)))
         self.std_a, self.std_b = (
             column_std(rows) if config.augment.feature_noise and not side_shape(rows)[1] else None
             for rows in (data.rows_a, data.rows_b)
         )
-        # Where each row has one link and a batch never repeats one, row i of a batch matches row i and nothing else.
-        self.paired = _one_to_one(self.truth.pairs) and config.negatives.sampling != "hard"
-
-    def _bank(self) -> MemoryBank | None:
-        size = self.config.negatives.bank_size
-        return MemoryBank(size, self.config.embed_dim).to(self.precision.device) if size else None
-
-    def _one_way(self, direction: Direction) -> Objective:
-        objective = Objective(self.config.loss, self.config.form, direction)
-        if hasattr(objective, "bias"):
-            objective.bias = self.objective.bias
-        return objective
 
     @property
     def notes(self) -> list[str]:
@@ -121,8 +105,8 @@ class RowsTask:
         rows_a, rows_b = batch
         seed_draws(step_seed(self.config.seed, epoch, number))
         with self.precision.autocast():
-            z_a, z_b, scale, positives = self._projected(rows_a, rows_b, epoch, number)
-        parts, outcome = self._parts(z_a, z_b, scale, positives, batch)
+            z_a, z_b, scale = self._projected(rows_a, rows_b, epoch, number)
+        parts, outcome = self.loss(z_a, z_b, scale, rows_a, rows_b)
         self.precision.backward(parts.loss)
         return outcome
 
@@ -134,80 +118,34 @@ class RowsTask:
         """Return the precision's counts and scale, mined neighbours and the bank."""
         state = {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
         state |= {f"plan.{name}": torch.from_numpy(np.asarray(array)) for name, array in self.plan.state().items()}
-        if self.bank is not None:
-            state |= {f"bank.{name}": tensor for name, tensor in self.bank.state_dict().items()}
-        return state
+        return state | {f"bank.{name}": tensor for name, tensor in self.loss.state().items()}
 
     def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
         """Put back what `state` gave."""
         self.precision.load_state(under("precision.", tensors))
         self.plan.load_state({name: tensor.numpy() for name, tensor in under("plan.", tensors).items()})
-        if self.bank is not None:
-            self.bank.load_state_dict(under("bank.", tensors))
+        self.loss.load_state(under("bank.", tensors))
 
     def _projected(
         self, rows_a: IntArray, rows_b: IntArray, epoch: int, number: int
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Positives]:
-        """Return the rows of the batch in the shared space, s, and what matches what."""
-        device, augment = self.precision.device, self.config.augment
-        if self.paired:
-            positives = Positives.diagonal(len(rows_a), device)
-        else:
-            found_a, found_b = (torch.from_numpy(found) for found in self.data.links.pairs_within(rows_a, rows_b))
-            positives = Positives(found_a.to(device), found_b.to(device), len(rows_a), len(rows_b))
-        # Mixed pairs are rows of their own, each to be projected by itself.
-        if self.paired or augment.latent_mixing is not None:
-            return *self.heads(*self._inputs(rows_a, rows_b, epoch, number, positives)), positives
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the rows of the batch in the shared space, and s."""
+        if self.loss.paired or self.config.augment.latent_mixing is not None:
+            # Mixed pairs are rows of their own, each to be projected by itself.
+            return self.heads(*self._inputs(rows_a, rows_b, epoch, number))  # type: ignore[no-any-return]
         (once_a, at_a), (once_b, at_b) = (np.unique(rows, return_inverse=True) for rows in (rows_a, rows_b))
-        z_a, z_b, scale = self.heads(*self._inputs(once_a, once_b, epoch, number, positives))
-        z_a, z_b = (z.index_select(0, torch.from_numpy(at).to(device)) for z, at in ((z_a, at_a), (z_b, at_b)))
-        return z_a, z_b, scale, positives
+        z_a, z_b, scale = self.heads(*self._inputs(once_a, once_b, epoch, number))
+        z_a, z_b = (z.index_select(0, torch.from_numpy(at).to(z.device)) for z, at in ((z_a, at_a), (z_b, at_b)))
+        return z_a, z_b, scale
 
-    def _inputs(
-        self, rows_a: IntArray, rows_b: IntArray, epoch: int, number: int, positives: Positives
-    ) -> tuple[Any, Any]:
+    def _inputs(self, rows_a: IntArray, rows_b: IntArray, epoch: int, number: int) -> tuple[Any, Any]:
         """Return what the heads read for these rows, varied as the config says."""
         inputs, augment = self.data.inputs(rows_a, rows_b), self.config.augment
         if augment.changes_rows:
-            alone = None if self.paired or augment.latent_mixing is None else alone_pairs(positives)
+            alone = None
+            if augment.latent_mixing is not None and not self.loss.paired:
+                alone = alone_pairs(self.loss.positives(rows_a, rows_b, "cpu"))
             generator = batch_generator(self.config.seed, epoch, number)
             inputs = augment_batch(*inputs, augment, generator, self.std_a, self.std_b, alone)
         device = self.precision.device
         return inputs if device.type == "cpu" else (inputs[0].to(device), inputs[1].to(device))
-
-    def _parts(
-        self, z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor, positives: Positives, batch: Batch
-    ) -> tuple[LossParts, StepOutcome]:
-        if self.bank is None:
-            parts = self.objective(z_a, z_b, scale, positives, **self.knowledge.of(*batch))
-            told = None if self.paired else positives
-            random = self.config.negatives.sampling != "hard"
-            return parts, step_outcome(self.objective, parts, told, len(z_a), len(z_b), random)
-        return self._with_bank(self.bank, z_a, z_b, scale, batch)
-
-    def _with_bank(
-        self, bank: MemoryBank, z_a: torch.Tensor, z_b: torch.Tensor, scale: torch.Tensor, batch: Batch
-    ) -> tuple[LossParts, StepOutcome]:
-        """Return the mean of the directions, each with the bank's rows among its candidates."""
-        more = bank.extended(z_a, batch[0], z_b, batch[1], self.data.links)
-        found: list[tuple[LossParts, StepOutcome]] = []
-
-        def loss_of(left: torch.Tensor, right: torch.Tensor, links: Links, direction: str) -> torch.Tensor:
-            objective = self.one_way.get(direction, self.objective)
-            items_a = more.items_a.cpu().numpy() if direction == "b_to_a" else batch[0]
-            items_b = more.items_b.cpu().numpy() if direction == "a_to_b" else batch[1]
-            positives = Positives.of(links, len(left), len(right), left.device)
-            parts: LossParts = objective(left, right, scale, positives, **self.knowledge.of(items_a, items_b))
-            found.append((parts, step_outcome(objective, parts, positives, len(left), len(right), False)))
-            return parts.loss
-
-        loss = bank_loss(loss_of, more, self.config.direction)
-        bank.push(z_a.detach(), batch[0], z_b.detach(), batch[1])
-        left_out = (found[0][0].left_out_a, found[-1][0].left_out_b)
-        parts = LossParts(loss, None, None, *left_out)
-        return parts, mean_outcome([outcome for _, outcome in found], *left_out)
-
-
-def _one_to_one(pairs: IntArray) -> bool:
-    """Whether each row of either side is in one pair at most."""
-    return all(len(np.unique(pairs[:, column])) == len(pairs) for column in (0, 1))
