@@ -171,6 +171,7 @@ def test_semi_hard_is_the_hardest_below_the_lowest_positive():
     b = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     found = mine_across(np.array([[1.0, 0.0]]), b, [[0, 0], [0, 1]], k=2, semi_hard=True)
     assert found.neighbours.tolist() == [[3, 4]]
+    assert any("1 of 1 anchors have rows that are not linked and yet nearer" in note for note in found.notes)
 
 
 def test_a_zero_anchor_has_no_direction_and_gets_nothing():

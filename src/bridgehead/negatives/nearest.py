@@ -19,12 +19,13 @@ from bridgehead.vectors import IntArray, float32_rows, unit_rows
 
 Scores = npt.NDArray[np.float32]
 
-EXACT_UP_TO = 50_000
+EXACT_UP_TO, EXACT_UP_TO_CSR = 50_000, 20_000
 _RECALL_FLOOR = 0.95
 _SAMPLE = 256
 _DEPTH = 10
 _ROUNDING = 1e-6
-_PROJECTED = 512
+_LEAST_GAIN = 0.01
+_PROJECTED, _REFETCHED = 512, 4
 _GATHERED = 1 << 24
 
 
@@ -73,13 +74,14 @@ def pair_scores(queries: Any, candidates: Any, left: IntArray, right: IntArray) 
 class NearestRows:
     """Search among unit `candidates` (N, d), dense or CSR.
 
-    Up to `exact_up_to` candidates the search is exact, in time that grows with their square. Beyond it dense rows are
-    looked up in an inverted file (FAISS, full rows) whose number of lists looked at is raised until `recall`, the
-    share of the 10 nearest found for a sample of queries, is 0.95; CSR rows are first projected to 512 columns
-    at random (Achlioptas 2003) and what is found is scored again from the rows. Both are drawn from `seed`.
+    Up to `exact_up_to` candidates (None: 50,000, and 20,000 for CSR rows) the search is exact. Beyond it dense rows are
+    looked up in an inverted file (FAISS, full rows); the number of lists that are looked at is doubled until `recall`,
+    the share of the 10 nearest that is found for a sample of queries, is 0.95 or gains under 0.01. CSR rows are first
+    projected to 512 columns at random (Achlioptas 2003), and four times as many as are asked for are scored again from
+    the rows. Projection and lists are drawn from `seed`.
     """
 
-    def __init__(self, queries: Any, candidates: Any, *, exact_up_to: int, seed: int) -> None:
+    def __init__(self, queries: Any, candidates: Any, *, exact_up_to: int | None, seed: int) -> None:
         if queries.shape[1] != candidates.shape[1]:
             raise ShapeError(
                 f"queries have {queries.shape[1]} columns and candidates {candidates.shape[1]}; "
@@ -89,14 +91,18 @@ class NearestRows:
             raise ArgumentError("one side is dense and the other a sparse matrix; expected both of one kind")
         self.queries, self.candidates = queries, candidates
         self.n = int(candidates.shape[0])
+        is_sparse = hasattr(candidates, "indptr")
+        if exact_up_to is None:
+            exact_up_to = EXACT_UP_TO_CSR if is_sparse else EXACT_UP_TO
         self.exact = self.n <= exact_up_to
         self.recall = 1.0
         # Whether all scores of a block are held at once.
-        self.in_blocks = hasattr(candidates, "indptr") and self.exact
-        self._rescore = hasattr(candidates, "indptr") and not self.exact
+        self.in_blocks = is_sparse and self.exact
+        self._rescore = is_sparse and not self.exact
         self._nprobe = 0
-        if self.in_blocks:
+        if is_sparse:
             self._transposed = sparse.csr_array(candidates.T)
+        if self.in_blocks:
             return
         self._dense = (queries, candidates) if not self._rescore else _projected(queries, candidates, seed)
         self._index = None if self.exact else self._inverted(seed)
@@ -112,13 +118,14 @@ class NearestRows:
         if self.in_blocks:
             numbers, scores = _best(self.queries[rows] @ self._transposed, width)
         else:
-            numbers, scores = self._by_faiss(np.ascontiguousarray(self._dense[0][rows]), width)
+            fetched = min(self.n, _REFETCHED * width) if self._rescore else width
+            numbers, scores = self._by_faiss(np.ascontiguousarray(self._dense[0][rows]), fetched)
         if self._rescore:
-            left = np.repeat(rows, width)
+            left = np.repeat(rows, numbers.shape[1])
             scores = pair_scores(self.queries, self.candidates, left, np.maximum(numbers, 0).ravel())
             scores = scores.reshape(numbers.shape)
         scores = np.where(numbers < 0, np.float32(-np.inf), scores)
-        order = np.lexsort((numbers, -scores), axis=1)
+        order = np.lexsort((numbers, -scores), axis=1)[:, :width]
         return np.take_along_axis(numbers, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
     def _by_faiss(self, queries: Any, width: int) -> tuple[IntArray, Scores]:
@@ -131,7 +138,7 @@ class NearestRows:
         return np.asarray(numbers, dtype=np.int64), np.asarray(scores, dtype=np.float32)
 
     def _inverted(self, seed: int) -> Any:
-        faiss, (queries, candidates) = faiss_library(), self._dense
+        faiss, candidates = faiss_library(), self._dense[1]
         n_lists = max(1, min(int(4 * np.sqrt(self.n)), self.n // 8))
         index = faiss.index_factory(candidates.shape[1], f"IVF{n_lists},Flat", faiss.METRIC_INNER_PRODUCT)
         # Fewer rounds and points than FAISS's own 25 x 256: the lists looked at are measured and make up for it.
@@ -139,23 +146,26 @@ class NearestRows:
         index.cp.seed = seed % 2**31
         index.train(candidates)
         index.add(candidates)
-        rows = np.flatnonzero(~zero_rows(queries))
-        rows = np.unique(rows[np.linspace(0, max(0, len(rows) - 1), min(_SAMPLE, len(rows))).astype(np.int64)])
         self._index, self._nprobe = index, index.nlist
+        rows = np.flatnonzero(~zero_rows(self.queries))
         if len(rows):
-            self._choose(np.ascontiguousarray(queries[rows]), candidates)
+            self._choose(np.unique(rows[np.linspace(0, len(rows) - 1, min(_SAMPLE, len(rows))).astype(np.int64)]))
         return index
 
-    def _choose(self, sample: Any, candidates: Any) -> None:
+    def _choose(self, sample: IntArray) -> None:
         """Double the number of lists that are looked at until recall is high enough; equal scores are as good."""
         depth = min(_DEPTH, self.n)
-        exact, _ = faiss_library().knn(sample, candidates, depth, metric=faiss_library().METRIC_INNER_PRODUCT)
-        n_lists, self._nprobe = self._nprobe, 4
+        if self._rescore:
+            exact = _best(self.queries[sample] @ self._transposed, depth)[1].min(axis=1, keepdims=True)
+        else:
+            faiss, rows = faiss_library(), np.ascontiguousarray(self.queries[sample])
+            exact = faiss.knn(rows, self.candidates, depth, metric=faiss.METRIC_INNER_PRODUCT)[0][:, -1:]
+        n_lists, self._nprobe, self.recall = self._nprobe, 4, -1.0
         while True:
-            self._nprobe = min(2 * self._nprobe, n_lists)
-            _, found = self._by_faiss(sample, depth)
-            self.recall = float((found >= exact[:, -1:] - _ROUNDING).mean())
-            if self.recall >= _RECALL_FLOOR or self._nprobe == n_lists:
+            self._nprobe, before = min(2 * self._nprobe, n_lists), self.recall
+            _, found = self.search(sample, depth)
+            self.recall = float((found >= exact - _ROUNDING).mean())
+            if self.recall >= _RECALL_FLOOR or self.recall < before + _LEAST_GAIN or self._nprobe == n_lists:
                 return
 
 
