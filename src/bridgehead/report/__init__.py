@@ -20,7 +20,7 @@ from bridgehead.report.content import (
     ReportContent,
     Table,
 )
-from bridgehead.report.gather import controls_of, curves_of, data_check_of, direction_of
+from bridgehead.report.gather import controls_of, curves_of, data_check_of, direction_of, stored_measures
 from bridgehead.report.html import render_report, write_report
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "direction_of",
     "render_card",
     "render_report",
+    "stored_measures",
     "write_card",
     "write_report",
 ]

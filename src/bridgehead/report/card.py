@@ -22,7 +22,8 @@ class CardContent:
     """All that a model card says. `licence` is an SPDX expression; `limits` are sentences, one an item.
 
     `aligned` are the facts of what was aligned, as in the report; `query_sets` the measurements, all queries first.
-    `refit` says whether the weights beside the card were trained again on all pairs.
+    `closed_form` names the method of that baseline ("CCA, no training"); `refit` says whether the weights beside the
+    card were trained again on all pairs.
     """
 
     title: str
@@ -35,6 +36,7 @@ class CardContent:
     limits: Sequence[str] = ()
     sources: Sequence[Attribution] = ()
     refit: bool = False
+    closed_form: str = ""
 
 
 def write_card(path: str | Path, content: CardContent) -> None:
@@ -48,7 +50,7 @@ def render_card(content: CardContent) -> str:
     parts += ["## What was aligned", _bullets([f"{plain(name)}: {plain(value)}" for name, value in content.aligned])]
     if content.query_sets:
         parts += ["## How well it retrieves", _measured_on(content)]
-        parts += [_query_set(queries) for queries in content.query_sets]
+        parts += [_query_set(queries, content.closed_form) for queries in content.query_sets]
     for heading, sentences in (("## Meant for", content.uses), ("## Limits", content.limits)):
         if sentences:
             parts += [heading, _bullets([plain(sentence) for sentence in sentences])]
@@ -83,33 +85,38 @@ def _measured_on(content: CardContent) -> str:
     return text
 
 
-def _query_set(queries: QuerySet) -> str:
+def _query_set(queries: QuerySet, closed_form: str) -> str:
     parts = [f"### {plain(queries.title)}", plain(queries.note)]
-    parts += [_direction(direction) for direction in queries.directions]
+    parts += [_direction(direction, closed_form) for direction in queries.directions]
     return "\n\n".join(part for part in parts if part)
 
 
-def _direction(direction: Direction) -> str:
+def _direction(direction: Direction, closed_form: str) -> str:
     title = (
         f"{plain(direction.query)} to {plain(direction.candidate)}: {wording.count(direction.n_queries)} queries "
         f"among {wording.count(direction.n_candidates)} candidates"
     )
     if not direction.n_queries:
         return title
-    rows = ["| measure | value | 95 % interval | chance | untrained baseline |", "|---|---|---|---|---|"]
-    rows += [_row(name, measure, direction.baseline.get(name)) for name, measure in direction.measures.items()]
-    return title + "\n\n" + "\n".join(rows)
+    others = [("untrained baseline", direction.baseline)]
+    if direction.closed_form:
+        name = f"closed-form baseline ({plain(closed_form)})" if closed_form else "closed-form baseline"
+        others.append((name, direction.closed_form))
+    titles = ["measure", "value", "95 % interval", "chance", *(title for title, _ in others)]
+    rows = [titles, ["---"] * len(titles)]
+    for name, measure in direction.measures.items():
+        beside = [group[name].value if name in group else None for _, group in others]
+        rows.append(_cells(name, measure) + [wording.number(value, name) for value in beside])
+    return title + "\n\n" + "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _row(name: str, measure: Measure, baseline: Measure | None) -> str:
-    cells = [
+def _cells(name: str, measure: Measure) -> list[str]:
+    return [
         wording.measure_label(name),
         wording.number(measure.value, name),
         wording.interval(measure, name),
         wording.number(measure.chance, name),
-        wording.number(baseline.value if baseline else None, name),
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def _source(source: Attribution) -> str:

@@ -30,8 +30,9 @@ class Measure:
 class Direction:
     """How well `n_queries` items of the side `query` found their partners among `n_candidates` of `candidate`.
 
-    `measures` and `baseline` map a name ("recall@10", "mrr", "median_rank") to a figure, in the order of showing;
-    `baseline` is the untrained nearest-neighbour scorer on the same queries and pool, empty when not measured.
+    `measures`, `baseline` and `closed_form` map a name ("recall@10", "mrr", "median_rank") to a figure, in the order of
+    showing; on the same queries and pool, `baseline` is the untrained nearest-neighbour scorer and `closed_form` are
+    two linear maps without training, each empty when not measured.
     `ranks` (n_queries,) are expected ranks of the best true candidate, from 1, and `n_true` (n_queries,) how many
     true candidates each query has; both may be empty.
     """
@@ -46,6 +47,7 @@ class Direction:
     n_true: Sequence[int] | IntArray = ()
     n_without_truth: int = 0
     n_ties: int = 0
+    closed_form: Mapping[str, Measure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,9 @@ class ReportContent:
     """All that a report shows. The first of `query_sets` is the headline: all queries. Empty parts are left out.
 
     `aligned` are the facts of what was aligned (sides, counts, split, encoders, fingerprints); `headline` names the
-    measures shown large. Raises `ArgumentError` when there is no query set.
+    measures shown large. `closed_form` names the method of that baseline ("CCA, no training"; empty: none was asked
+    for), and `closed_form_notes` say about it such as why it could not be fitted. Raises `ArgumentError` when there is
+    no query set.
     """
 
     title: str
@@ -204,6 +208,8 @@ class ReportContent:
     headline: Sequence[str] = ("recall@10", "mrr")
     summary: str = ""
     baseline: str = ""
+    closed_form: str = ""
+    closed_form_notes: Sequence[str] = ()
     curves: Curves = field(default_factory=Curves)
     controls: Sequence[Control] = ()
     findings: Sequence[Finding] = ()

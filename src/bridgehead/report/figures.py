@@ -29,7 +29,8 @@ from bridgehead.vectors import FloatArray
 
 # Stand-ins for the CSS variables: matplotlib wants colours, the page wants names.
 INK, RULE, FIRST, SECOND, THIRD = "#1d2731", "#d3d9df", "#0072b2", "#d55e00", "#009e73"
-_VARIABLES = {INK: "ink", RULE: "rule", FIRST: "first", SECOND: "second", THIRD: "third"}
+FOURTH, GREY = "#cc79a7", "#8a949e"
+_VARIABLES = {INK: "ink", RULE: "rule", FIRST: "first", SECOND: "second", THIRD: "third", FOURTH: "fourth"}
 _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "bridgehead",
@@ -81,11 +82,17 @@ def rank_histogram(ranks: Sequence[float] | FloatArray, n_candidates: int, n_tru
         return _svg(figure, "Histogram of ranks in bins that double")
 
 
-def recall_bars(groups: Mapping[str, Mapping[str, Measure]]) -> str:
-    """Return bars of recall@k for each group ("measured", "unseen text", "untrained baseline"), chance as marks.
+def recall_bars(
+    measured: Mapping[str, Mapping[str, Measure]], baselines: Mapping[str, Mapping[str, Measure]] | None = None
+) -> str:
+    """Return bars of recall@k for each group ("all queries", "unseen text") and then each baseline, chance as marks.
 
-    `groups` maps a legend to measures by name; those not called recall@k are passed over.
+    Both map a legend to measures by name; those not called recall@k are passed over. Baselines have colours of their
+    own, the same in every figure, whatever stands before them.
     """
+    groups = {**measured, **(baselines or {})}
+    colours = [(FIRST, THIRD)[number % 2] for number in range(len(measured))]
+    colours += [(GREY, FOURTH)[number % 2] for number in range(len(groups) - len(measured))]
     names = sorted({name for group in groups.values() for name in group if name.startswith("recall@")}, key=_k)
     width = 0.8 / max(1, len(groups))
     with _drawing(4.8, 2.7) as figure:
@@ -93,7 +100,7 @@ def recall_bars(groups: Mapping[str, Mapping[str, Measure]]) -> str:
         for number, (legend, group) in enumerate(groups.items()):
             places = np.arange(len(names)) + (number - (len(groups) - 1) / 2) * width
             found = [(place, group[name]) for place, name in zip(places, names, strict=True) if name in group]
-            _bars(axes, found, width * 0.92, (FIRST, THIRD, "#8a949e")[number % 3], _plain(legend), first=number == 0)
+            _bars(axes, found, width * 0.92, colours[number], _plain(legend), first=number == 0)
         axes.set_xticks(np.arange(len(names)), names)
         axes.grid(visible=False, axis="x")
         axes.set_ylim(0, 1.02)

@@ -4,7 +4,7 @@ Takes the stages' records, or the JSON that they were stored as. This module is 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from bridgehead import audits
 from bridgehead.evaluate import DirectionReport, RetrievalReport
@@ -32,11 +32,16 @@ def curves_of(history: Sequence[Mapping[str, Any]], best_epoch: int | None = Non
 
 
 def direction_of(
-    report: DirectionReport, query: str, candidate: str, baseline: DirectionReport | None = None
+    report: DirectionReport,
+    query: str,
+    candidate: str,
+    baseline: DirectionReport | None = None,
+    closed_form: Mapping[str, Measure] | None = None,
 ) -> Direction:
     """Return what is shown of one direction of a retrieval report, `query` and `candidate` being the shown names.
 
-    `baseline` is the same direction of the untrained baseline's report. recall_all@k and ndcg@k are left to the file
+    `baseline` is the same direction of the untrained baseline's report, `closed_form` the figures of the linear maps
+    (see `stored_measures`). recall_all@k and ndcg@k are left to the file
     of metrics: a table that says everything is read by nobody.
     """
     return Direction(
@@ -50,16 +55,35 @@ def direction_of(
         n_true=report.n_true,
         n_without_truth=report.n_without_truth,
         n_ties=report.n_ties,
+        closed_form=closed_form or {},
     )
+
+
+def stored_measures(stored: Mapping[str, Any], side: Literal["a_to_b", "b_to_a"]) -> dict[str, Measure]:
+    """Return the figures of one direction from a report as it is stored (`RetrievalReport.to_dict`).
+
+    They are those that `direction_of` takes from the report itself; none where the record has no figures.
+    """
+    start = f"{side}.chance_"
+    names = [key.removeprefix(start) for key in stored if key.startswith(start) and not key.endswith((".low", ".high"))]
+    own = {name: (stored[f"{side}.{name}"], stored[f"{side}.chance_{name}"]) for name in names if _is_shown(name)}
+    return {
+        name: Measure(value, stored.get(f"{side}.{name}.low"), stored.get(f"{side}.{name}.high"), chance)
+        for name, (value, chance) in own.items()
+    }
 
 
 def _measures(report: DirectionReport) -> dict[str, Measure]:
     measures = {}
     for name, value in report.values.items():
-        if not name.startswith(("recall_all@", "ndcg@")):
+        if _is_shown(name):
             low, high = report.interval.get(name, (None, None))
             measures[name] = Measure(value, low, high, report.chance.get(name))
     return measures
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith(("recall_all@", "ndcg@"))
 
 
 def controls_of(control: audits.ShuffledControl, observed: RetrievalReport) -> list[Control]:

@@ -18,6 +18,7 @@ from bridgehead.report import figures, wording
 from bridgehead.report.content import Direction, Measure, ReportContent
 
 UNTRAINED = "untrained baseline"
+CLOSED_FORM = "closed-form baseline"
 
 
 def write_report(path: str | Path, content: ReportContent) -> None:
@@ -73,8 +74,10 @@ def _figures(content: ReportContent) -> dict[str, Any]:
             for d in directions
         ],
         "recall": [
-            Markup(figures.recall_bars(groups)) if groups else None
-            for groups in (_recall_groups(content, n) for n in range(len(directions)))
+            Markup(figures.recall_bars(groups, baselines)) if groups or baselines else None
+            for groups, baselines in (
+                (_recall_groups(content, n), _baselines(content, n)) for n in range(len(directions))
+            )
         ],
         "curves": [(name, Markup(svg)) for name, svg in figures.training_curves(content.curves)],
         "controls": [Markup(figures.shuffled_strip(control)) for control in content.controls],
@@ -83,7 +86,7 @@ def _figures(content: ReportContent) -> dict[str, Any]:
 
 
 def _recall_groups(content: ReportContent, number: int) -> Mapping[str, Mapping[str, Measure]]:
-    """Return what stands side by side for one direction: each set of queries with a recall, then the baseline.
+    """Return what stands side by side for one direction: each set of queries with a recall.
 
     Directions are told apart by their names: a set of queries may have only one of them.
     """
@@ -94,5 +97,15 @@ def _recall_groups(content: ReportContent, number: int) -> Mapping[str, Mapping[
         for direction in queries.directions
         if (direction.query, direction.candidate) == (wanted.query, wanted.candidate) and direction.n_queries
     }
-    groups[UNTRAINED] = wanted.baseline
+    return _with_recall(groups)
+
+
+def _baselines(content: ReportContent, number: int) -> Mapping[str, Mapping[str, Measure]]:
+    """Return the baselines over all queries that stand beside them for one direction."""
+    direction = content.query_sets[0].directions[number]
+    name = f"{CLOSED_FORM} ({content.closed_form})" if content.closed_form else CLOSED_FORM
+    return _with_recall({UNTRAINED: direction.baseline, name: direction.closed_form})
+
+
+def _with_recall(groups: Mapping[str, Mapping[str, Measure]]) -> dict[str, Mapping[str, Measure]]:
     return {title: group for title, group in groups.items() if any(name.startswith("recall@") for name in group)}

@@ -1,7 +1,8 @@
-"""The measurements of a run: retrieval on the test part, the untrained baseline and the shuffled-links control.
+"""The measurements of a run: retrieval on the test part, both baselines and the shuffled-links control.
 
-Everything here is measured with the evaluated heads, which never saw the test part. This module is not about how ranks
-become metrics (`evaluate`) or about the controls themselves (`audits`).
+Everything here is measured with the evaluated heads, or with maps of the training part's rows and links, and neither
+saw the test part. This module is not about how ranks become metrics (`evaluate`), about the controls themselves
+(`audits`) or about fitting (`align`).
 """
 
 from collections.abc import Callable, Sequence
@@ -10,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from bridgehead.align.closed_form import fit_closed_form
 from bridgehead.align.twin import NumpyHeads
 from bridgehead.audits import KnownPairs, ShuffledControl, nearest_neighbour_report, shuffled_control
+from bridgehead.errors import BridgeheadError
 from bridgehead.evaluate import RetrievalReport, retrieval_report
 from bridgehead.links import Links
 from bridgehead.runs.config import RunConfig
@@ -38,23 +41,74 @@ class Evaluation:
     test: PartRows
 
 
+@dataclass(frozen=True, eq=False)
+class ClosedFormEvaluation:
+    """What two linear maps without training reach on the same queries and pool as the trained heads.
+
+    `method` is that of the config, `embed_dim` the dimensions of the space that was found, and `notes` sentences on
+    what differs from what was asked for. `all` and `unseen` are as in `Evaluation`. Where nothing could be fitted all
+    three are None, and the notes say why.
+    """
+
+    method: str
+    embed_dim: int | None
+    notes: tuple[str, ...]
+    all: RetrievalReport | None
+    unseen: RetrievalReport | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe entries: `method`, `embed_dim`, `notes`, and the figures over all queries where there are
+        any, with keys as in `RetrievalReport.to_dict`."""
+        figures = {} if self.all is None else self.all.to_dict()
+        return {"method": self.method, "embed_dim": self.embed_dim, "notes": list(self.notes), **figures}
+
+
 def measure(heads: NumpyHeads, train: PartRows, test: PartRows, unseen_b: Any, config: RunConfig) -> Evaluation:
     """Return the evaluation of trained heads. `unseen_b` (n_b of test,) marks texts that no training link carries."""
     z_a, z_b = heads.project_a(test.rows_a), heads.project_b(test.rows_b)
     options = _options(config)
-    some = bool(unseen_b.any()) and not unseen_b.all()
-    whole = retrieval_report(z_a, z_b, test.links, **options)
+    whole, unseen = _reports(z_a, z_b, test.links, unseen_b, config)
     known = KnownPairs(train.rows_a, train.links, train.items_b.tolist(), train.rows_b)
     asked = KnownPairs(test.rows_a, test.links, test.items_b.tolist(), test.rows_b)
     return Evaluation(
         all=whole,
-        unseen=retrieval_report(z_a, z_b, test.links, **options, queries_b=unseen_b) if some else None,
+        unseen=unseen,
         baseline=nearest_neighbour_report(known, asked, **options),
-        baseline_unseen=nearest_neighbour_report(known, asked, **options, queries_b=unseen_b) if some else None,
+        baseline_unseen=nearest_neighbour_report(known, asked, **options, queries_b=unseen_b) if unseen else None,
         z_a=z_a,
         z_b=z_b,
         test=test,
     )
+
+
+def closed_form(train: PartRows, test: PartRows, unseen_b: Any, config: RunConfig) -> ClosedFormEvaluation | None:
+    """Return what the closed form of the config reaches, or None where it names none.
+
+    It is fitted on the rows and links that the heads train on, into a space as wide as theirs; `unseen_b` as in
+    `measure`. What cannot be fitted, or has no room in memory, is a note and no error: the run goes on without it.
+    """
+    method = config.evaluate.closed_form
+    if method == "none":
+        return None
+    options: dict[str, Any] = {"method": method, "embed_dim": config.train.embed_dim, "seed": 0}
+    try:
+        found = fit_closed_form(train.rows_a, train.rows_b, train.links, **options, input_norm=config.train.input_norm)
+        z_a, z_b = found.transform_a(test.rows_a), found.transform_b(test.rows_b)
+    except (BridgeheadError, np.linalg.LinAlgError, MemoryError) as error:
+        why = str(error) or "there is not enough memory for it"
+        return ClosedFormEvaluation(method, None, (f"not fitted: {why}",), None, None)
+    whole, unseen = _reports(z_a, z_b, test.links, unseen_b, config)
+    return ClosedFormEvaluation(method, found.embed_dim, found.notes, whole, unseen)
+
+
+def _reports(
+    z_a: FloatArray, z_b: FloatArray, links: Links, unseen_b: Any, config: RunConfig
+) -> tuple[RetrievalReport, RetrievalReport | None]:
+    """Return the reports over all queries and over unseen texts, None where none or all are unseen."""
+    options = _options(config)
+    whole = retrieval_report(z_a, z_b, links, **options)
+    some = bool(unseen_b.any()) and not unseen_b.all()
+    return whole, retrieval_report(z_a, z_b, links, **options, queries_b=unseen_b) if some else None
 
 
 def shuffled(

@@ -17,6 +17,7 @@ from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
 from bridgehead.runs.evaluation import Evaluation
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.stages import HEADS_FILE, Work, evaluate_key, stored_control
+from bridgehead.runs.wording import closed_form_name
 
 _HEATMAP = 40
 _STARTER_LICENCE = "ODbL-1.0 AND CC-BY-SA-4.0"
@@ -50,13 +51,17 @@ def content_of(work: Work) -> report.ReportContent:
     trained, measured = run.record("train"), work.evaluation
     control = stored_control(run)
     names = config.pairs.shown
+    # Its figures come from the record: to fit it again for a page would take as long as the fit.
+    linear = run.record("evaluate").get("closed_form") or {}
     examples = _stored(run).get("examples", [])
     return report.ReportContent(
         title=config.name,
         names=names,
         aligned=_facts(config, checked, encoded, trained),
-        query_sets=_query_sets(measured, names),
-        baseline="untrained: ranks by the most similar training items and the texts they carry",
+        query_sets=_query_sets(measured, run.record("evaluate"), names),
+        baseline="ranks by the most similar training items and the texts they carry.",
+        closed_form=closed_form_name(linear["method"]) if linear else "",
+        closed_form_notes=linear.get("notes", []),
         curves=report.curves_of(trained["history"], trained["best_epoch"]),
         controls=[] if control is None else report.controls_of(control, measured.all),
         heatmap=_heatmap(measured),
@@ -87,6 +92,7 @@ def _card(content: report.ReportContent, config: RunConfig) -> report.CardConten
         ],
         sources=content.sources,
         refit=content.refit,
+        closed_form=content.closed_form,
     )
 
 
@@ -139,23 +145,22 @@ def _named(counts: dict[str, int], config: RunConfig) -> dict[str, int]:
     return {names.get(what, what): count for what, count in counts.items()}
 
 
-def _query_sets(measured: Evaluation, names: tuple[str, str]) -> list[report.QuerySet]:
-    sets = [report.QuerySet("all queries", _directions(measured.all, measured.baseline, names))]
+def _query_sets(measured: Evaluation, stored: dict[str, Any], names: tuple[str, str]) -> list[report.QuerySet]:
+    shown = _directions(measured.all, measured.baseline, stored.get("closed_form"), names)
+    sets = [report.QuerySet("all queries", shown)]
     if measured.unseen is not None:
         note = f"Only those {names[1]} items whose text no training link carries; the pool is the same."
-        sets.append(
-            report.QuerySet(
-                "text unseen in training", _directions(measured.unseen, measured.baseline_unseen, names)[1:], note
-            )
-        )
+        shown = _directions(measured.unseen, measured.baseline_unseen, stored.get("closed_form_unseen_text"), names)
+        sets.append(report.QuerySet("text unseen in training", shown[1:], note))
     return sets
 
 
-def _directions(found: Any, baseline: Any, names: tuple[str, str]) -> list[report.Direction]:
+def _directions(found: Any, baseline: Any, linear: Any, names: tuple[str, str]) -> list[report.Direction]:
     a, b = names
+    forth, back = (report.stored_measures(linear or {}, side) for side in ("a_to_b", "b_to_a"))
     return [
-        report.direction_of(found.a_to_b, a, b, baseline and baseline.a_to_b),
-        report.direction_of(found.b_to_a, b, a, baseline and baseline.b_to_a),
+        report.direction_of(found.a_to_b, a, b, baseline and baseline.a_to_b, forth),
+        report.direction_of(found.b_to_a, b, a, baseline and baseline.b_to_a, back),
     ]
 
 

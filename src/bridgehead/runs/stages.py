@@ -27,7 +27,7 @@ from bridgehead.runs.encoded import (
     make_encoders,
     save_encoders,
 )
-from bridgehead.runs.evaluation import Evaluation, control_of, measure, shuffled, unseen_texts
+from bridgehead.runs.evaluation import Evaluation, closed_form, control_of, measure, shuffled, unseen_texts
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.prepare import Prepared, Progress, prepare
 from bridgehead.runs.wording import check_lines, encode_lines, evaluate_lines, train_lines
@@ -78,9 +78,12 @@ class Work:
     def evaluation(self) -> Evaluation:
         """The measurements on the test part, made anew where this process did not make them."""
         self.progress("evaluate", "retrieval on the test part, and the untrained baseline", None, None)
-        test = self.part("test")
-        unseen = unseen_texts(self.prepared.table.b.items, self.prepared.train[1], test.items_b)
-        return measure(self.heads, self.part("train"), test, unseen, self.run.config)
+        return measure(self.heads, self.part("train"), self.part("test"), self.unseen, self.run.config)
+
+    @cached_property
+    def unseen(self) -> Any:
+        """Which items of b in the test part have a text that no training link carries."""
+        return unseen_texts(self.prepared.table.b.items, self.prepared.train[1], self.part("test").items_b)
 
 
 def check(work: Work) -> dict[str, Any]:
@@ -173,7 +176,7 @@ def train(work: Work) -> dict[str, Any]:
 
 
 def evaluate(work: Work) -> dict[str, Any]:
-    """Measure retrieval on the test part beside the baseline and the shuffled-links control (`metrics.json`)."""
+    """Measure retrieval on the test part beside both baselines and the shuffled-links control (`metrics.json`)."""
     run = work.run
     trained = run.record("train")
     key = evaluate_key(run)
@@ -181,6 +184,9 @@ def evaluate(work: Work) -> dict[str, Any]:
         return found
     check_part(work.part("test").links, "test")
     measured = work.evaluation
+    # Fitted here alone: whoever shows its figures later reads them from the record.
+    work.progress("evaluate", "the closed form, without training", None, None)
+    linear = closed_form(work.part("train"), work.part("test"), work.unseen, run.config)
     control = shuffled(_same_budget(work, trained["epochs"]), work.part("train"), work.part("test"), run.config)
     content = {
         "measured_with": "evaluated heads, which never saw the test part",
@@ -188,9 +194,11 @@ def evaluate(work: Work) -> dict[str, Any]:
         "unseen_text": None if measured.unseen is None else measured.unseen.to_dict(),
         "baseline": measured.baseline.to_dict(),
         "baseline_unseen_text": None if measured.baseline_unseen is None else measured.baseline_unseen.to_dict(),
+        "closed_form": None if linear is None else linear.to_dict(),
+        "closed_form_unseen_text": None if linear is None or linear.unseen is None else linear.unseen.to_dict(),
         "shuffled": None if control is None else control.to_dict(),
     }
-    return run.finish("evaluate", key, {**content, "lines": evaluate_lines(measured, control)})
+    return run.finish("evaluate", key, {**content, "lines": evaluate_lines(measured, linear, control)})
 
 
 def refit(work: Work) -> dict[str, Any]:

@@ -4,13 +4,21 @@ This module is not about printing (`cli`) or the report (`report`).
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bridgehead.audits import ShuffledControl
 from bridgehead.evaluate import DirectionReport
 from bridgehead.pairs import CheckReport
 from bridgehead.runs.config import RunConfig
-from bridgehead.runs.evaluation import Evaluation
+from bridgehead.runs.evaluation import ClosedFormEvaluation, Evaluation
+
+_METHODS = {"cca": "CCA", "ridge": "ridge regression", "procrustes": "orthogonal Procrustes"}
+
+
+def closed_form_name(method: str) -> str:
+    """Return what a closed form of the config is called where people read: "cca" is CCA, no training."""
+    return f"{_METHODS.get(method, method)}, no training"
 
 
 def check_lines(report: CheckReport, content: Mapping[str, Any], config: RunConfig) -> list[str]:
@@ -76,36 +84,71 @@ def train_lines(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def evaluate_lines(measured: Evaluation, control: ShuffledControl | None) -> list[str]:
-    """Return the main figures of an evaluation, each beside the baseline's and chance, and the verdict of the control.
+def evaluate_lines(
+    measured: Evaluation, linear: ClosedFormEvaluation | None, control: ShuffledControl | None
+) -> list[str]:
+    """Return the main figures of an evaluation, each beside those of the baselines and chance; what training added to
+    the closed form; and the verdict of the control. `linear` and `control` are None where they were not asked for.
 
-    The file of metrics holds all of them.
+    The file of metrics holds all figures.
     """
     a, b = measured.all.names
-    found, baseline = measured.all, measured.baseline
-    lines = ["test part, all queries:", *_table(found.a_to_b, baseline.a_to_b, a, b)]
-    lines += _table(found.b_to_a, baseline.b_to_a, b, a)
+    fitted = None if linear is None else linear.all
+    tables = [
+        _Beside(a, b, measured.all.a_to_b, measured.baseline.a_to_b, None if fitted is None else fitted.a_to_b),
+        _Beside(b, a, measured.all.b_to_a, measured.baseline.b_to_a, None if fitted is None else fitted.b_to_a),
+    ]
+    lines = ["test part, all queries:", *tables[0].table(), *tables[1].table()]
     if measured.unseen is not None and measured.baseline_unseen is not None:
-        lines.append(f"only queries whose {b} never occurred in training:")
-        lines += _table(measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, b, a)
+        strict = None if linear is None or linear.unseen is None else linear.unseen.b_to_a
+        tables.append(_Beside(b, a, measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, strict, "unseen "))
+        lines += [f"only queries whose {b} never occurred in training:", *tables[-1].table()]
     lines.append(
         "intervals: 95 %, by entity; untrained: ranks by the most similar training items; metrics.json has more"
     )
+    if linear is not None:
+        lines += [f"closed form: {closed_form_name(linear.method)}", *(f"  {note}" for note in linear.notes)]
+    added = [line for table in tables for line in table.added()]
+    lines += ["what training added to the closed form:", *added] if added else []
     return lines if control is None else [*lines, *control.lines()]
 
 
-def _table(found: DirectionReport, baseline: DirectionReport, query: str, candidate: str) -> list[str]:
-    names = [f"recall@{k}" for k in found.ks] + ["mrr", "median_rank"]
-    rows = [("", "value", "95 % interval", "untrained", "chance")]
-    for name in names:
-        digits = 1 if name == "median_rank" else 3
-        low_high = found.interval.get(name)
-        interval = "-" if low_high is None else f"{low_high[0]:.{digits}f} to {low_high[1]:.{digits}f}"
-        values = (found.values[name], baseline.values[name], found.chance[name])
-        value, untrained, chance = (f"{number:.{digits}f}" for number in values)
-        rows.append((name, value, interval, untrained, chance))
-    return [
-        f"  {query} to {candidate}: {found.n_queries:,} queries, each ranks {found.n_candidates:,}",
-        *(f"    {name:<12} {value:>7}  {interval:>16}  {untrained:>9}  {chance:>7}"
-          for name, value, interval, untrained, chance in rows),
-    ]  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """One direction of an evaluation, with that of the baselines on the same queries and pool."""
+
+    query: str
+    candidate: str
+    trained: DirectionReport
+    untrained: DirectionReport
+    fitted: DirectionReport | None
+    which: str = ""
+
+    def table(self) -> list[str]:
+        """Return a head line and a line for each measure; what was not measured has no column."""
+        found = self.trained
+        lines = [f"  {self.query} to {self.candidate}: {found.n_queries:,} queries, each ranks {found.n_candidates:,}"]
+        fitted = "" if self.fitted is None else f"  {'closed form':>11}"
+        lines.append(f"    {'':<12} {'value':>7}  {'95 % interval':>16}  {'untrained':>9}{fitted}  {'chance':>7}")
+        for name in [f"recall@{k}" for k in found.ks] + ["mrr", "median_rank"]:
+            digits = 1 if name == "median_rank" else 3
+            low_high = found.interval.get(name)
+            interval = "-" if low_high is None else f"{low_high[0]:.{digits}f} to {low_high[1]:.{digits}f}"
+            fitted = "" if self.fitted is None else f"  {self.fitted.values[name]:>11.{digits}f}"
+            lines.append(
+                f"    {name:<12} {found.values[name]:>7.{digits}f}  {interval:>16}  "
+                f"{self.untrained.values[name]:>9.{digits}f}{fitted}  {found.chance[name]:>7.{digits}f}"
+            )
+        return lines
+
+    def added(self) -> list[str]:
+        """Return in one line by how much the trained heads differ from the closed form."""
+        if self.fitted is None:
+            return []
+        parts = []
+        for name in (f"recall@{max(self.trained.ks)}", "mrr"):
+            value = self.fitted.values[name]
+            low_high = self.trained.interval.get(name)
+            within = " (within the interval)" if low_high and low_high[0] <= value <= low_high[1] else ""
+            parts.append(f"{name} {self.trained.values[name] - value:+.3f}{within}")
+        return [f"  {self.which}{self.query} to {self.candidate}: {', '.join(parts)}"]
