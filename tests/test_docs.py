@@ -35,7 +35,14 @@ def test_the_config_that_is_shown_is_one():
     assert config_of(tomllib.loads(shown)).pairs.kind_a == "molecule"
 
 
-@pytest.mark.parametrize("name", ["index.md", "cli.md", "config.md"])
+def test_the_code_of_the_page_on_training_runs_from_top_to_bottom(capsys):
+    scope = {"__name__": "training"}
+    for block in re.findall(r"^```python\n(.*?)^```", page("training.md"), flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "training.md", "exec"), scope)
+    assert "(300, 5)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["index.md", "cli.md", "config.md", "training.md"])
 def test_links_between_pages_lead_somewhere(name):
     for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", page(name)):
         assert (ROOT / "docs" / target).exists(), f"{name} points to {target}"
