@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from bridgehead.align.heads import Head
 from bridgehead.align.losses.contrast import Positives
 from bridgehead.align.losses.infonce import info_nce_parts
 from bridgehead.align.model import TwoHeads
@@ -25,7 +24,8 @@ from bridgehead.train.epoch_line import closing_notes
 from bridgehead.train.fit import FitResult
 from bridgehead.train.members import Course, Member, check_settings, first_models, is_one_to_one, make_plans
 from bridgehead.train.optimiser import FusedAdamW, learning_rate
-from bridgehead.train.stacked import PairedLoss, StackedModels, check_losses, prepared_rows, put_into
+from bridgehead.train.shared_rows import SharedRows
+from bridgehead.train.stacked import PairedLoss, StackedModels, check_losses, put_into
 from bridgehead.train.validation import validation_metrics
 from bridgehead.vectors import IntArray
 
@@ -62,6 +62,12 @@ def fit_ensemble(
     ended keeps its result and is trained on, unused, until the last one ends. `dtype=torch.float64` trains, and
     returns, models in double precision. `progress(epoch, epochs, lines)` gets each member's line after each epoch; its
     `seconds` are those of all members together.
+
+    >>> rows = np.random.default_rng(0).standard_normal((64, 8))
+    >>> config = TrainConfig.of(embed_dim=8, epochs=2)
+    >>> found = fit_ensemble(rows, rows[:, :5], None, config, [Member(seed) for seed in range(3)])
+    >>> len(found), found[0].model.project_a(rows).shape
+    (3, (64, 8))
 
     Raises `ArgumentError` (no members, CSR rows, settings or members that cannot be trained together), and what
     `fit_heads` raises.
@@ -104,38 +110,6 @@ class _Standing:
     stopped: bool = False
 
 
-class _Side:
-    """One side's training rows as the heads read them, and what stands in the columns that members do not see."""
-
-    def __init__(self, head: Head, rows: Any, hidden: list[Any], dtype: torch.dtype) -> None:
-        self.head, self.dtype = head, dtype
-        self.rows = self.prepared(rows)
-        self.hidden = torch.from_numpy(np.stack(hidden))[:, None, :] if np.any(hidden) else None
-        self.mean = torch.from_numpy(rows.mean(axis=0, dtype=np.float64).astype(np.float32))
-        self.instead = self.prepared(self.mean.numpy()[None])
-
-    def prepared(self, rows: Any) -> torch.Tensor:
-        """Return rows (n, d) after the heads' input normalisation."""
-        return prepared_rows(self.head, torch.as_tensor(rows).to(self.dtype))
-
-    def take(self, at: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the rows numbered `at` (S, n) as (S, n, d), from the training rows or from other prepared ones."""
-        x = (self.rows if rows is None else rows).index_select(0, at.reshape(-1)).view(*at.shape, -1)
-        return x if self.hidden is None else torch.where(self.hidden, self.instead, x)
-
-    @torch.no_grad()
-    def blind_(self, head: Head, number: int) -> None:
-        """Make the finished head of member `number` ignore the columns that it did not see in training."""
-        if self.hidden is None:
-            return
-        hidden, weight = self.hidden[number, 0], head.first.weight
-        assert isinstance(weight, torch.Tensor)
-        assert isinstance(head.first.bias, torch.Tensor)
-        unseen = torch.where(hidden, self.instead[0].to(weight.dtype), 0)
-        head.first.bias.add_(weight @ unseen)
-        weight[:, hidden] = 0
-
-
 class _Ensemble:
     """S trainings under way."""
 
@@ -155,9 +129,12 @@ class _Ensemble:
         self.warmup = min(round(config.warmup_epochs * steps), self.planned // 2)
         self.models = first_models(members, data, config)
         self.stack = StackedModels(self.models, dtype)
+        for model in self.models:
+            # Validation ranks in float32, whatever is trained.
+            model.float()
         self.optimiser = self._optimiser()
-        self.a = _Side(self.models[0].head_a, data.rows_a, [plan.hidden_a for plan in self.plans], dtype)
-        self.b = _Side(self.models[0].head_b, data.rows_b, [plan.hidden_b for plan in self.plans], dtype)
+        self.a = SharedRows(self.models[0].head_a, data.rows_a, [plan.hidden_a for plan in self.plans], dtype)
+        self.b = SharedRows(self.models[0].head_b, data.rows_b, [plan.hidden_b for plan in self.plans], dtype)
         self.widths = (self.stack.a.mask_widths, self.stack.b.mask_widths)
         self.one_to_one = all(plan.one_to_one for plan in self.plans)
         forth = [{"a_to_b": 1.0, "b_to_a": 0.0}.get(plan.direction, 0.5) for plan in self.plans]

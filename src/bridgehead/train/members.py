@@ -31,7 +31,7 @@ _FOLLOWED = {
     "embed_dim", "hidden", "hidden_a", "hidden_b", "activation", "dropout", "input_dropout", "norm", "residual",
     "input_norm", "init_std", "storage", "epochs", "batch_size", "learning_rate", "weight_decay", "betas",
     "warmup_epochs", "logit_scale_init", "logit_scale_bounds", "learn_scale", "form", "direction", "patience", "seed",
-    "checkpoint_seconds", "log",
+    "checkpoint_seconds",
 }  # fmt: skip
 
 
@@ -250,7 +250,7 @@ def first_models(members: Sequence[Member], data: PairData, config: TrainConfig)
             seed_draws(start_seed(member.seed))
             model = TwoHeads(architecture)
         elif member.start.config == architecture:
-            model = copy.deepcopy(member.start).float()
+            model = copy.deepcopy(member.start)
         else:
             raise ArgumentError(
                 f"the start of member {number} has the architecture {member.start.config}; expected that of the "

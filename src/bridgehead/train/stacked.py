@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 
 from bridgehead.align.architecture import NORM_EPSILON, HeadConfig
-from bridgehead.align.heads import Head
 from bridgehead.align.model import TwoHeads
 from bridgehead.errors import ArgumentError, NonFiniteRowsError
 
@@ -71,7 +70,7 @@ class StackedModels:
 class StackedHead:
     """One side's heads of S models, with the gradients of their weights written into `gradients`.
 
-    Rows come already normalised (`prepared_rows`). Raises `ArgumentError` for heads over CSR rows and for batch norm,
+    Rows come already normalised (`shared_rows`). Raises `ArgumentError` for heads over CSR rows and for batch norm,
     whose running averages are no weights.
     """
 
@@ -175,16 +174,6 @@ def put_into(model: TwoHeads, stacked: Tensors, number: int) -> None:
     for name, weight in model.named_parameters():
         value = stacked[name][number]
         weight.copy_(value.T if weight.ndim == 2 else value.reshape(weight.shape))
-
-
-def prepared_rows(head: Head, rows: torch.Tensor) -> torch.Tensor:
-    """Return rows (n, input_dim) after the head's input_norm, in their dtype: the same for all models."""
-    if head.config.input_norm == "unit":
-        norms = rows.norm(dim=1, keepdim=True, dtype=torch.float64)
-        return (rows / torch.where(norms > 0, norms, torch.ones_like(norms))).to(rows.dtype)
-    if head.config.input_norm == "standard":
-        return (rows - head.mean.to(rows.dtype)) * head.inverse_std.to(rows.dtype)
-    return rows
 
 
 class PairedLoss:
