@@ -59,16 +59,17 @@ class Words:
 
     model_max_length, pad_token_id = 6, 2
 
-    def __call__(self, texts, truncation, max_length, verbose):
-        ids = [[0, *(len(word) for word in text.split())][: max_length - 1] + [1] for text in texts]
+    def __call__(self, texts, truncation=False, max_length=None, verbose=True):
+        longest = max_length - 1 if truncation else None
+        ids = [[0, *(len(word) for word in text.split())][:longest] + [1] for text in texts]
         return {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
 
 
 def test_texts_are_cut_at_the_limit_and_that_is_said():
-    items = LiveItems.tokenised(["a bb ccc", "a " * 9], Words(), max_tokens=5)
+    items = LiveItems.tokenised(["a bb ccc", "a " * 9_000], Words(), max_tokens=5)
     assert items.tokens["input_ids"].tolist() == [0, 1, 2, 3, 1, 0, 1, 1, 1, 1]
     assert items.padding == {"input_ids": 2}
-    assert items.notes == ["2 of 2 texts have 5 tokens or more and were cut there"]
+    assert items.notes == ["1 of 2 texts have more than 5 tokens and were cut there"]
     assert LiveItems.tokenised(["a bb"], Words(), max_tokens=99).notes == []
     assert len(LiveItems.tokenised([], Words())) == 0
 
@@ -91,7 +92,12 @@ def test_what_are_no_items_is_refused(inputs, error, match):
         LiveItems.of(inputs)
 
 
-def test_what_are_no_texts_is_refused():
+def test_what_are_no_texts_or_have_no_limit_is_refused():
+    unlimited = Words()
+    unlimited.model_max_length = int(1e30)
+    with pytest.raises(ArgumentError, match="the tokenizer states no longest length"):
+        LiveItems.tokenised(["a"], unlimited)
+    assert len(LiveItems.tokenised(["a"], unlimited, max_tokens=3)) == 1
     with pytest.raises(ArgumentError, match="item 1 is a NoneType; expected texts"):
         LiveItems.tokenised(["a", None], Words())
 
@@ -136,7 +142,7 @@ def test_smiles_are_written_anew_by_epoch_and_tokenised_again():
     class Letters(Words):
         model_max_length = 50
 
-        def __call__(self, texts, truncation, max_length, verbose):
+        def __call__(self, texts, **_options):
             return {"input_ids": [[0, *map(ord, text), 1] for text in texts]}
 
     items = LiveItems.tokenised(["CCOC(=O)c1ccccc1", "not a structure"], Letters())

@@ -17,6 +17,10 @@ from bridgehead.train.augment import kept_tokens, smiles_of_epoch
 from bridgehead.vectors import IntArray, to_numpy
 
 _MASK = "attention_mask"
+# Where nobody set a limit, a tokenizer states a number beyond any length.
+_NO_LIMIT = 10**9
+# A text is cut here before it is tokenised, so that a cell of megabytes costs nothing; no token is longer.
+_CHARACTERS_PER_TOKEN = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,26 +54,25 @@ class LiveItems:
     def tokenised(cls, texts: Sequence[str], tokenizer: Any, max_tokens: int | None = None) -> "LiveItems":
         """Return the tokens of texts, each cut to `max_tokens` (None: what the tokenizer says).
 
-        `tokenizer` is one of transformers', or anything called the same way. Raises `DataError` for a text without a
-        token and `ArgumentError` for what are no texts.
+        `tokenizer` is one of transformers', or anything called the same way. Texts that were cut are counted in
+        `notes`. Raises `DataError` for a text without a token and `ArgumentError` for what are no texts, or when neither
+        `max_tokens` nor the tokenizer says how much the model takes.
         """
         texts = list(texts)
         wrong = next((position for position, text in enumerate(texts) if not isinstance(text, str)), None)
         if wrong is not None:
             raise ArgumentError(f"item {wrong} is a {type(texts[wrong]).__name__}; expected texts")
-        limit = min(max_tokens or tokenizer.model_max_length, tokenizer.model_max_length)
-        # Some tokenizers state no limit but a number that is beyond any integer of theirs.
-        options = {"truncation": True, "max_length": int(limit)} if limit < 1e9 else {}
-        found = dict(tokenizer(texts, **options, verbose=False)) if texts else {"input_ids": []}
-        found.pop(_MASK, None)
+        limit = int(min(max_tokens or _NO_LIMIT, tokenizer.model_max_length))
+        if limit >= _NO_LIMIT:
+            raise ArgumentError("the tokenizer states no longest length; say what the model takes: live.max_tokens")
+        tokens, cut = _tokenised(texts, tokenizer, limit) if texts else ({"input_ids": []}, 0)
         items = replace(
-            cls.of(found, {"input_ids": int(tokenizer.pad_token_id or 0)}),
+            cls.of(tokens, {"input_ids": int(tokenizer.pad_token_id or 0)}),
             special=tuple(getattr(tokenizer, "all_special_ids", ())),
             source=Texts(texts, tokenizer, max_tokens),
         )
-        cut = int((items.lengths == limit).sum()) if options else 0
         if cut:
-            items.notes.append(f"{cut} of {len(texts)} texts have {limit} tokens or more and were cut there")
+            items.notes.append(f"{cut} of {len(texts)} texts have more than {limit} tokens and were cut there")
         return items
 
     @classmethod
@@ -191,6 +194,23 @@ class LiveItems:
         return hash_texts(
             [str(sorted(self.padding.items()))] + [f"{name} {hash_array(array)}" for name, array in named]
         )
+
+
+def _tokenised(texts: list[str], tokenizer: Any, limit: int) -> tuple[dict[str, list[Any]], int]:
+    """Return inputs by name, without the mask, and how many texts were cut to `limit` tokens."""
+    characters = limit * _CHARACTERS_PER_TOKEN
+    found = {name: list(rows) for name, rows in tokenizer([text[:characters] for text in texts], verbose=False).items()}
+    found.pop(_MASK, None)
+    lengths = [len(row) for row in next(iter(found.values()))]
+    long = [i for i, text in enumerate(texts) if lengths[i] > limit or len(text) > characters]
+    if long:
+        # The tokenizer itself cuts, so that the closing special token stays.
+        few = [texts[i][:characters] for i in long]
+        again = tokenizer(few, truncation=True, max_length=limit, verbose=False)
+        for name, rows in found.items():
+            for i, row in zip(long, again[name], strict=True):
+                rows[i] = row
+    return found, len(long)
 
 
 def _starts(lengths: IntArray) -> IntArray:
