@@ -55,8 +55,8 @@ class LiveItems:
         """Return the tokens of texts, each cut to `max_tokens` (None: what the tokenizer says).
 
         `tokenizer` is one of transformers', or anything called the same way. Texts that were cut are counted in
-        `notes`. Raises `DataError` for a text without a token and `ArgumentError` for what are no texts, or when neither
-        `max_tokens` nor the tokenizer says how much the model takes.
+        `notes`. Raises `DataError` for a text without a token and `ArgumentError` for what are no texts, or when
+        neither `max_tokens` nor the tokenizer says how much the model takes.
         """
         texts = list(texts)
         wrong = next((position for position, text in enumerate(texts) if not isinstance(text, str)), None)
