@@ -1,4 +1,4 @@
-"""Training the heads: config, batches of links, the loop with validation and early stop, resume, and `Aligner`.
+"""Training: settings, the loop with validation, early stop and resume, heads on cached rows, live encoders, many seeds.
 
 The names are loaded when they are first used, so that `TrainConfig` can be read without torch. This folder is not about
 the heads themselves (`align`) or about run folders and stages (`runs`).
@@ -10,13 +10,16 @@ from typing import Any
 _HOMES = {
     "Aligner": "aligner",
     "AugmentConfig": "augment_config",
+    "Course": "members",
     "FitResult": "fit",
     "LiveConfig": "live_config",
     "LiveResult": "fit_live",
+    "Member": "members",
     "MoleculeTextDataset": "dataset",
     "TrainConfig": "config",
     "epoch_line": "alignment",
     "fit_encoders": "fit_live",
+    "fit_ensemble": "ensemble",
     "fit_heads": "fit",
     "train_alignment": "alignment",
     "train_task": "loop",
