@@ -263,7 +263,7 @@ MEASURE = """
     n, d = int(sys.argv[1]), 64
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((2000, d)).astype(np.float32)
-    rows = [centres[rng.integers(0, 2000, n)] + rng.standard_normal((n, d)).astype(np.float32) for _ in range(2)]
+    rows = [centres[rng.integers(0, 2000, n)] + rng.normal(0, 0.5, (n, d)).astype(np.float32) for _ in range(2)]
     # One text for a thousand molecules: a thousand positives in a row must not widen all the others.
     pairs = np.stack([np.arange(n)] * 2, axis=1)
     pairs[:1000, 1] = 0

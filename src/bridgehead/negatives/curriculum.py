@@ -14,6 +14,9 @@ def hard_share(epoch: int, start_epoch: int, ramp_epochs: int, ramp: str = "line
 
     0 before `start_epoch`; then with x = (epoch - start_epoch + 1) / (ramp_epochs + 1), at most 1, it is x ("linear")
     or (1 - cos(pi x)) / 2 ("cosine"), so it is 1 after `ramp_epochs` epochs, at once for 0. Raises `ArgumentError`.
+
+    >>> [hard_share(epoch, start_epoch=1, ramp_epochs=1) for epoch in range(4)]
+    [0.0, 0.5, 1.0, 1.0]
     """
     if ramp not in ("linear", "cosine"):
         raise ArgumentError(f"ramp = {ramp!r}; expected 'linear' or 'cosine'")

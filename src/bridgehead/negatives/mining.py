@@ -133,6 +133,14 @@ def mine_across(
     A row is never its anchor's positive. Fewer than k are counted in `shortage` (also where k > n_b), and a zero
     row, which has no direction, gets none. Time is O(n_a n_b d) up to `exact_up_to`; memory beyond the rows is
     O(n_a k) and a block. Raises `ArgumentError`, `ShapeError`, `LinksError`, `NonFiniteRowsError`.
+
+    >>> rows_a, rows_b = np.eye(2), np.array([[1.0, 0.2], [0.8, 1.0], [1.0, 0.5]])
+    >>> mine_across(rows_a, rows_b, [[0, 0], [1, 1]], k=2).neighbours.tolist()
+    [[2, 1], [2, 0]]
+
+    Source: mining with an index from current encoders is ANCE (Xiong et al. 2021, arXiv:2007.00808); margins relative
+    to the positive are those of NV-Retriever (Moreira et al. 2024, arXiv:2407.15831, section 3), ours by the magnitude
+    of p.
     """
     spread = NegativeRange(lowest_rank, highest_rank, max_score, margin, relative_margin, semi_hard)
     queries, candidates = unit_any(rows_a, "rows_a"), unit_any(rows_b, "rows_b")
