@@ -14,7 +14,7 @@ from torch import nn
 from bridgehead.errors import ArgumentError, DataError
 from bridgehead.evaluate.alignment_metrics import AlignmentMetrics
 from bridgehead.links import Links
-from bridgehead.train.batches import step_seed
+from bridgehead.train.seeds import step_seed
 from bridgehead.vectors import IntArray
 
 _Batch = tuple[Any, Any, Any]

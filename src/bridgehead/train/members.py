@@ -204,11 +204,11 @@ def _plan(number: int, member: Member, data: PairData, config: TrainConfig) -> P
     if not isinstance(member.seed, int) or not 0 <= member.seed < 2**63:
         raise ArgumentError(f"{name}: seed = {member.seed!r}; expected an integer of at least 0 and under 2**63")
     n_links = len(own.links.expanded())
-    hidden = [
+    hidden_a, hidden_b = (
         _columns(member, side, side_shape(rows)[0], config) for side, rows in (("a", own.rows_a), ("b", own.rows_b))
-    ]
+    )
     orders = None if member.orders is None else _orders(name, member.orders, n_links, config.epochs)
-    return Plan(name, member.seed, own.links, direction, config.links_per_batch(n_links), *hidden, orders)
+    return Plan(name, member.seed, own.links, direction, config.links_per_batch(n_links), hidden_a, hidden_b, orders)
 
 
 def _columns(member: Member, side: str, width: int, config: TrainConfig) -> npt.NDArray[np.bool_]:

@@ -46,7 +46,7 @@ class RowsTask:
     def __init__(self, data: PairData, valid: PairData | None, config: TrainConfig, knowledge: Knowledge) -> None:
         self.data, self.valid, self.config, self.knowledge = data, valid, config, knowledge
         self.precision = Precision(config.device, config.precision)
-        torch.manual_seed(start_seed(config.seed))
+        seed_draws(start_seed(config.seed))
         self.heads = TwoHeads(config.heads(side_shape(data.rows_a), side_shape(data.rows_b)))
         for head, rows in ((self.heads.head_a, data.rows_a), (self.heads.head_b, data.rows_b)):
             head.fit_input(rows)
