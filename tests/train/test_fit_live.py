@@ -18,6 +18,7 @@ from bridgehead.train.config import TrainConfig
 from bridgehead.train.fit_live import fit_encoders
 from bridgehead.train.live import LiveTask
 from bridgehead.train.live_config import LiveConfig
+from bridgehead.train.live_items import LinkedItems
 from bridgehead.train.loop import train_task
 from tiny_models import write_bert
 from train.live_models import aligner, items
@@ -91,6 +92,16 @@ def test_rates_of_a_stage_rise_over_its_own_warm_up_and_follow_the_course_of_all
     assert rates[0][name] == 0 and rates[1][name] > 0
     for line in rates[1:]:
         assert line[name] / 1e-3 == pytest.approx(line["heads"] / 1e-2)
+
+
+def test_a_stage_has_its_rate_from_the_first_step_of_its_epoch_where_a_last_batch_of_one_is_merged():
+    data = items(21)
+    diagonal = [(i, i) for i in range(21)]
+    live = LiveConfig.of(LIVE, stages=[{"group": "encoder_a", "from_epoch": 2}])
+    task = LiveTask(aligner(), LinkedItems.of(data.a, data.b, diagonal), CONFIG, live)
+    assert [len(batch[0]) for batch in task.begin_epoch(0)] == [10, 11] and task.n_batches == 2
+    history = train_task(task, CONFIG).history
+    assert [line["learning_rates"]["encoder_a@2"] > 0 for line in history] == [False, False, True]
 
 
 def test_the_best_epoch_comes_back_whole_encoders_heads_and_scale():
