@@ -185,7 +185,8 @@ def evaluate(work: Work) -> dict[str, Any]:
     check_part(work.part("test").links, "test")
     measured = work.evaluation
     # Fitted here alone: whoever shows its figures later reads them from the record.
-    work.progress("evaluate", "the closed form, without training", None, None)
+    if run.config.evaluate.closed_form != "none":
+        work.progress("evaluate", f"closed form: {run.config.evaluate.closed_form}, no training", None, None)
     linear = closed_form(work.part("train"), work.part("test"), work.unseen, run.config)
     control = shuffled(_same_budget(work, trained["epochs"]), work.part("train"), work.part("test"), run.config)
     content = {
