@@ -5,6 +5,7 @@ import textwrap
 import faiss
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -149,6 +150,14 @@ def test_empty_links_leave_every_row_a_negative():
     a, b = sides(n_a=5, n_b=6)
     found = mine_across(a, b, np.zeros((0, 2), dtype=int), k=6, semi_hard=True)
     assert np.array_equal(found.neighbours, np.argsort(-cosines(a, b), axis=1))
+
+
+def test_lists_and_tensors_are_taken_as_rows():
+    a, b = sides()
+    expected = mine_sides(a, b, many_to_many(), k=3)[0].neighbours
+    for convert in (np.ndarray.tolist, torch.from_numpy):
+        found = mine_sides(convert(a), convert(b), many_to_many(), k=3)[0].neighbours
+        assert np.array_equal(found, expected)
 
 
 def test_no_rows_are_no_anchors():

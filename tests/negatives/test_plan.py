@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bridgehead.errors import ArgumentError, RunStateError
+from bridgehead.errors import ArgumentError, RunStateError, ShapeError
 from bridgehead.links import Links
 from bridgehead.negatives import BatchPlan, NegativesConfig, mine_across, random_batches
 
@@ -89,6 +89,20 @@ def test_hard_neighbours_meet_whatever_they_are_mined_from(mine_from, repeat):
         assert sorted(np.concatenate([a for a, _ in batches]).tolist()) == list(range(200))
 
 
+@pytest.mark.parametrize("mine_from", ["initial", "current"])
+def test_rows_without_a_link_are_no_neighbours(mine_from):
+    rows_a, rows_b = clusters()
+    kept = np.flatnonzero(np.arange(200) % 3 > 0)
+    settings = {"mine_from": mine_from, "mine_every": 5, "start_epoch": 0, "ramp_epochs": 0}
+    plan = hard_plan(links=Links(np.stack([kept, kept], axis=1), 200, 200), **settings)
+    plan.mine(rows_a, rows_b, 0)
+    among = hard_plan(links=Links.identity(len(kept)), **settings)
+    among.mine(rows_a[kept], rows_b[kept], 0)
+    expected = [(kept[a].tolist(), kept[b].tolist()) for a, b in among.batches(1)]
+    assert lists(plan.batches(1)) == expected
+    assert plan.notes == among.notes
+
+
 def test_the_number_of_batches_with_repeats_does_not_change_along_the_curriculum():
     plan = hard_plan(repeat_neighbours=True)
     rows = clusters()
@@ -159,6 +173,7 @@ def test_no_links_are_no_batches():
     [
         (lambda: hard_plan(batch_size=1), ArgumentError, "batch_size = 1"),
         (lambda: hard_plan(batch_size=5), ArgumentError, "greater than k_hard"),
+        (lambda: hard_plan().mine(np.ones((199, 4)), np.ones((200, 4)), 2), ShapeError, "rows_a has 199 rows"),
         (lambda: hard_plan().batches(2), RunStateError, "call mine first"),
         (lambda: hard_plan().mine(*clusters(), 0), ArgumentError, "no mining is due for epoch 0"),
     ],

@@ -13,7 +13,7 @@ from bridgehead.links import Links
 from bridgehead.negatives.anchored import LinkNeighbours, repeated_hard_batches, with_fill
 from bridgehead.negatives.mining import mine_sides
 from bridgehead.negatives.samplers import EpochSampler, anchors_per_batch, check_sizes
-from bridgehead.vectors import IntArray, to_numpy
+from bridgehead.vectors import IntArray, check_rows, to_numpy
 
 _SINGLE = 12
 _BLOCK_SCORES = 1 << 23
@@ -72,7 +72,8 @@ class HardNegativeBatchSampler(EpochSampler):
         matches; with `across=False` links of the nearest rows within each side, for encoders that were never aligned.
         `mining` are options of `mine_across` or `mine_within`.
         """
-        truth = Links.of(links, int(rows_a.shape[0]), int(rows_b.shape[0]))
+        rows_a, rows_b = check_rows(rows_a, "rows_a"), check_rows(rows_b, "rows_b")
+        truth = Links.of(links, rows_a.shape[0], rows_b.shape[0])
         pairs = truth.expanded().pairs
         _check_n(len(pairs), k_hard, batch_size)
         made = cls.__new__(cls)

@@ -17,7 +17,7 @@ from scipy import sparse
 from bridgehead.errors import ArgumentError
 from bridgehead.links import Links
 from bridgehead.negatives.nearest import NearestRows, faiss_threads, pair_scores, unit_any, zero_rows
-from bridgehead.vectors import IntArray
+from bridgehead.vectors import IntArray, check_rows
 
 _SLACK = 16
 _BLOCK_ENTRIES = 1 << 21
@@ -188,7 +188,8 @@ def mine_sides(
 
     `options` are those of the function that is called.
     """
-    truth = Links.of(links, int(rows_a.shape[0]), int(rows_b.shape[0]))
+    rows_a, rows_b = check_rows(rows_a, "rows_a"), check_rows(rows_b, "rows_b")
+    truth = Links.of(links, rows_a.shape[0], rows_b.shape[0])
     if across:
         return mine_across(rows_a, rows_b, truth, k=k, **options), mine_across(
             rows_b, rows_a, truth.swapped(), k=k, **options

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.errors import ArgumentError, RunStateError
+from bridgehead.errors import ArgumentError, RunStateError, ShapeError
 from bridgehead.links import Links
 from bridgehead.negatives.config import NegativesConfig
 from bridgehead.negatives.curriculum import hard_count
@@ -63,7 +63,8 @@ class BatchPlan:
         """Mine from the rows of all items of both sides, dense or CSR, for this epoch and those up to the next mining.
 
         With `mine_from = "current"` the rows of both sides are in one space, as the heads have it now; with "initial"
-        they may be the encoders' own. Raises as `mine_across`; `ArgumentError` when nothing is mined in this plan.
+        they may be the encoders' own. Raises as `mine_across`; `ShapeError` for another number of rows and
+        `ArgumentError` when nothing is mined in this plan.
         """
         from bridgehead.negatives.mining import mine_sides
 
@@ -77,8 +78,21 @@ class BatchPlan:
         if config.repeat_neighbours:
             kept = config.k_hard
         kept = min(kept, max(_SPARE * config.k_hard, _KEPT_AT_LEAST))
-        sides = mine_sides(rows_a, rows_b, self.links, across=across, k=kept, seed=self.seed, **options)
-        self._found = (sides[0].neighbours, sides[1].neighbours)
+        for side, rows, n in (("a", rows_a, self.links.n_a), ("b", rows_b, self.links.n_b)):
+            if rows.shape[0] != n:
+                raise ShapeError(f"rows_{side} has {rows.shape[0]} rows; expected {n}, one for each item of the side")
+        # A row without a link is in no batch: it is neither an anchor nor anyone's neighbour.
+        used_a, used_b = np.unique(self.pairs[:, 0]), np.unique(self.pairs[:, 1])
+        links, sizes = self.links, (self.links.n_a, self.links.n_b)
+        if (len(used_a), len(used_b)) != sizes:
+            links = links.within(used_a, used_b)
+            rows_a, rows_b = rows_a[used_a], rows_b[used_b]
+        sides = mine_sides(rows_a, rows_b, links, across=across, k=kept, seed=self.seed, **options)
+        of_a, of_b = (used_b, used_a) if across else (used_a, used_b)
+        self._found = (
+            _among_all(sides[0].neighbours, used_a, of_a, sizes[0]),
+            _among_all(sides[1].neighbours, used_b, of_b, sizes[1]),
+        )
         self._mined_for = due
         self._mining_notes = [
             f"mining for epoch {due + 1}, rows of {name}: {note}"
@@ -175,3 +189,10 @@ class BatchPlan:
                 f"epoch {epoch + 1}: an anchor met {drawn.placed / anchors:.2f} of its {k} hard neighbours on average"
             ]
         return drawn.batches
+
+
+def _among_all(found: IntArray, anchors: IntArray, candidates: IntArray, n: int) -> IntArray:
+    """Return neighbours of `anchors` among `candidates` as those of all n rows, -1 for rows that were no anchors."""
+    result = np.full((n, found.shape[1]), -1, dtype=np.int64)
+    result[anchors] = np.where(found >= 0, candidates[np.maximum(found, 0)], -1)
+    return result

@@ -13,7 +13,7 @@ from bridgehead.negatives.anchored import HardEpoch, LinkNeighbours, hard_batche
 from bridgehead.negatives.disjoint import DistinctEpoch, distinct_batches
 from bridgehead.negatives.mining import MinedNegatives, mine_sides
 from bridgehead.negatives.ordering import random_batches
-from bridgehead.vectors import IntArray
+from bridgehead.vectors import IntArray, check_rows
 
 
 class EpochSampler:
@@ -133,7 +133,8 @@ class HardBatches(EpochSampler):
         **mining: Any,
     ) -> "HardBatches":
         """Mine and return the sampler; `mining` are options of `mine_across` or `mine_within`."""
-        truth = Links.of(links, int(rows_a.shape[0]), int(rows_b.shape[0]))
+        rows_a, rows_b = check_rows(rows_a, "rows_a"), check_rows(rows_b, "rows_b")
+        truth = Links.of(links, rows_a.shape[0], rows_b.shape[0])
         mined = mine_sides(rows_a, rows_b, truth, across=across, k=k_hard, seed=seed, **mining)
         return cls(
             truth, batch_size, mined, across=across, k_hard=k_hard, repeat_neighbours=repeat_neighbours, seed=seed
