@@ -104,7 +104,7 @@ def evaluate_lines(
         tables.append(_Beside(b, a, measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, strict, "unseen "))
         lines += [f"only queries whose {b} never occurred in training:", *tables[-1].table()]
     lines.append(
-        "intervals: 95 %, by entity; untrained: ranks by the most similar training items; metrics.json has more"
+        "intervals: 95 %, by entity; untrained: ranks by the most similar training items; more: metrics.json"
     )
     if linear is not None:
         lines += [f"closed form: {closed_form_name(linear.method)}", *(f"  {note}" for note in linear.notes)]
