@@ -220,6 +220,22 @@ def test_the_gradient_can_be_taken_again_while_the_graph_is_retained():
     assert torch.equal(first, torch.autograd.grad(2 * loss, z_a)[0] / 2)
 
 
+def test_autocast_changes_neither_value_nor_gradients():
+    z_a, z_b = rows_of((20, 8), (20, 8), dtype=torch.float32)
+    outside = value_and_gradients(lambda *x: info_nce(*x, 50.0, tile=7), z_a, z_b)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        within = value_and_gradients(lambda *x: info_nce(*x, 50.0, tile=7), z_a, z_b)
+    assert all(torch.equal(a, b) for a, b in zip(outside, within, strict=True))
+
+
+def test_kept_tiles_are_freed_with_the_graph_though_the_loss_is_still_held():
+    z_a, z_b = (rows.requires_grad_() for rows in rows_of((200, 4), (200, 4)))
+    parts = info_nce_parts(z_a, z_b, 5.0, tile=200)
+    parts.loss.backward()
+    with pytest.raises(RuntimeError, match="have already been freed"):
+        parts.loss.backward()
+
+
 class LargestResult(TorchDispatchMode):
     """Records the most numbers that any operation returned, views included, and the products of matrices."""
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bridgehead.align.losses.contrast import Contrast, Direction, Form, Positives
@@ -21,13 +22,13 @@ _LOG2_E = math.log2(math.e)
 _RANGE = {torch.float32: 86.0, torch.float64: 400.0}
 """Powers of two up to this, over or times millions of candidates, are far from both ends of the dtype."""
 
-_Pair = tuple[torch.Tensor | None, torch.Tensor | None]
-_Sums = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]
+_Pair = tuple[Tensor | None, Tensor | None]
+_Sums = tuple[Tensor | None, Tensor | None, Tensor]
 
 
 def info_nce_tiled(
     given: Contrast, form: Form, direction: Direction, tile: int | Literal["auto"], products: Products = "float32"
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+) -> tuple[Tensor | None, Tensor | None]:
     """Return InfoNCE from a to b and from b to a, None where `direction` leaves one out; the formula is `info_nce`'s.
 
     It takes one product of the tiles forward and three backward (two for tiles that were kept), and two tiles of
@@ -43,14 +44,14 @@ def info_nce_tiled(
 
 
 def sigmoid_tiled(
-    unit_a: torch.Tensor,
-    unit_b: torch.Tensor,
-    scale: torch.Tensor,
-    bias: torch.Tensor,
+    unit_a: Tensor,
+    unit_b: Tensor,
+    scale: Tensor,
+    bias: Tensor,
     positives: Positives,
     tile: Tile = "auto",
     products: Products = "float32",
-) -> torch.Tensor:
+) -> Tensor:
     """Return the sum over all pairs of -log sigmoid(y (s u.v + bias)), y = 1 for positives and -1 else, a scalar.
 
     `unit_a` (n_a, d) and `unit_b` (n_b, d) are unit rows of one dtype, float32 or float64; `scale` and `bias` scalar
@@ -65,7 +66,7 @@ def sigmoid_tiled(
     tiling = Tiling.of(tile, len(unit_a), len(unit_b), unit_a.shape[1], unit_a.dtype)
     inputs = (unit_a, unit_b, scale, bias)
     plan = _Plan(tiling, positives, products, _wants_gradient(*inputs))
-    total: torch.Tensor = _SigmoidSum.apply(*inputs, plan)  # type: ignore[no-untyped-call]
+    total: Tensor = _SigmoidSum.apply(*inputs, plan)  # type: ignore[no-untyped-call]
     return total
 
 
@@ -83,7 +84,7 @@ class _Plan:
         return TilePairs(self.positives, self.tiling)
 
 
-def _wants_gradient(*inputs: torch.Tensor) -> bool:
+def _wants_gradient(*inputs: Tensor) -> bool:
     return torch.is_grad_enabled() and any(each.requires_grad for each in inputs)
 
 
@@ -91,9 +92,7 @@ class _InfoNCE(torch.autograd.Function):
     """(unit_a, unit_b, s) -> the loss from a to b and from b to a."""
 
     @staticmethod
-    def forward(
-        ctx: Any, unit_a: torch.Tensor, unit_b: torch.Tensor, scale: torch.Tensor, plan: _Plan
-    ) -> tuple[torch.Tensor | None, ...]:
+    def forward(ctx: Any, unit_a: Tensor, unit_b: Tensor, scale: Tensor, plan: _Plan) -> tuple[Tensor | None, ...]:
         ctx.set_materialize_grads(False)
         tiles = _Tiles(unit_a, unit_b, float(scale), plan)
         rows, columns, scores = _sums_of_powers(tiles) or _sums_with_running_maxima(tiles)
@@ -102,34 +101,37 @@ class _InfoNCE(torch.autograd.Function):
             None if rows is None else _Side(tiles.logarithm(rows), rows, p.a, p.counts_a, scores, plan.form),
             None if columns is None else _Side(tiles.logarithm(columns), columns, p.b, p.counts_b, scores, plan.form),
         )
-        ctx.plan, ctx.s, ctx.shift, ctx.kept, ctx.scale_dtype = plan, tiles.s, tiles.shift, tiles.kept, scale.dtype
-        ctx.save_for_backward(unit_a, unit_b)
+        ctx.plan, ctx.s, ctx.shift, ctx.scale_dtype = plan, tiles.s, tiles.shift, scale.dtype
+        # Kept tiles are the first ones; saved like this, they are freed with the graph.
+        ctx.save_for_backward(unit_a, unit_b, *tiles.kept.values())
         return tuple(None if side is None else side.loss for side in ctx.sides)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         if all(each is None for each in gradients):
             return None, None, None, None
-        unit_a, unit_b = ctx.saved_tensors
+        unit_a, unit_b, *kept = ctx.saved_tensors
         tiles = _Tiles(unit_a, unit_b, ctx.s, ctx.plan)
-        tiles.shift, tiles.kept = ctx.shift, ctx.kept
+        tiles.shift, tiles.kept = ctx.shift, dict(enumerate(kept))
         wanted = [None if by is None else (side, by) for side, by in zip(ctx.sides, gradients, strict=True)]
         by_rows, by_columns = (None if each is None else each[0].weights * each[1] for each in wanted)
         sum_rows, sum_columns = (None if each is None else each[0].sums for each in wanted)
         by_positives = sum(each[0].shares * each[1] for each in wanted if each is not None)
         collected = _Gradients(tiles, ctx.needs_input_grad)
-        for tile, across, down in ctx.plan.tiling.tiles():
-            if tiles.shift is None:
-                weights = tiles.weighted_exponentials(
-                    tile, across, down, (sum_rows, sum_columns), (by_rows, by_columns)
-                )
-            else:
-                weights = tiles.weighted_powers(tile, across, down, by_rows, by_columns)
-            found = ctx.plan.pairs.within(tile)
-            if found is not None:
-                weights.view(-1).index_add_(0, found[1], by_positives[found[0]], alpha=-1)
-            collected.add(weights, across, down)
+        # Whoever calls backward may stand in autocast, which this is no part of.
+        with torch.autocast(unit_a.device.type, enabled=False):
+            for tile, across, down in ctx.plan.tiling.tiles():
+                if tiles.shift is None:
+                    weights = tiles.weighted_exponentials(
+                        tile, across, down, (sum_rows, sum_columns), (by_rows, by_columns)
+                    )
+                else:
+                    weights = tiles.weighted_powers(tile, across, down, by_rows, by_columns)
+                found = ctx.plan.pairs.within(tile)
+                if found is not None:
+                    weights.view(-1).index_add_(0, found[1], by_positives[found[0]], alpha=-1)
+                collected.add(weights, across, down)
         return *collected.finished(ctx.scale_dtype), None
 
 
@@ -140,15 +142,7 @@ class _Side:
     of its anchor times its power, or times its share of the exponentials; for positives, `shares` (P,) is subtracted.
     """
 
-    def __init__(
-        self,
-        logs: torch.Tensor,
-        sums: torch.Tensor,
-        anchor: torch.Tensor,
-        counts: torch.Tensor,
-        scores: torch.Tensor,
-        form: Form,
-    ) -> None:
+    def __init__(self, logs: Tensor, sums: Tensor, anchor: Tensor, counts: Tensor, scores: Tensor, form: Form) -> None:
         is_anchor = counts > 0
         weights = is_anchor.to(logs.dtype) / is_anchor.sum()
         if form == "outside":
@@ -168,14 +162,7 @@ class _SigmoidSum(torch.autograd.Function):
     """(unit_a, unit_b, s, bias) -> the sum over all pairs; its gradient is taken in the same pass."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        unit_a: torch.Tensor,
-        unit_b: torch.Tensor,
-        scale: torch.Tensor,
-        bias: torch.Tensor,
-        plan: _Plan,
-    ) -> torch.Tensor:
+    def forward(ctx: Any, unit_a: Tensor, unit_b: Tensor, scale: Tensor, bias: Tensor, plan: _Plan) -> Tensor:
         tiles = _Tiles(unit_a, unit_b, float(scale), plan)
         total = unit_a.new_zeros((), dtype=torch.float64)
         by_bias = torch.zeros_like(total)
@@ -200,7 +187,7 @@ class _SigmoidSum(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_total: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, by_total: Tensor) -> tuple[Tensor | None, ...]:
         return *(None if each is None else each * by_total for each in ctx.saved_tensors), None
 
 
@@ -211,28 +198,26 @@ class _Tiles:
     None once that has been found out of range.
     """
 
-    def __init__(self, unit_a: torch.Tensor, unit_b: torch.Tensor, s: float, plan: _Plan) -> None:
+    def __init__(self, unit_a: Tensor, unit_b: Tensor, s: float, plan: _Plan) -> None:
         self.unit_a, self.unit_b, self.s, self.plan = unit_a, unit_b, s, plan
         self.range = _RANGE[unit_a.dtype]
         self.shift: float | None = max(0.0, s * _LOG2_E - self.range)
-        self.kept: dict[int, torch.Tensor] = {}
+        self.kept: dict[int, Tensor] = {}
         self.products = TileProducts(unit_a, unit_b, plan.tiling, plan.products)
 
     @cached_property
-    def _scores(self) -> torch.Tensor:
+    def _scores(self) -> Tensor:
         return self.plan.tiling.buffer(self.unit_a)
 
     @cached_property
-    def _weights(self) -> torch.Tensor:
+    def _weights(self) -> Tensor:
         return self.plan.tiling.buffer(self.unit_a)
 
-    def logarithm(self, sums: torch.Tensor) -> torch.Tensor:
+    def logarithm(self, sums: Tensor) -> Tensor:
         """Return log sum exp S for sums of powers; sums with running maxima are that already."""
         return sums if self.shift is None else (sums.log2() + self.shift) / _LOG2_E
 
-    def scores(
-        self, tile: int, across: slice, down: slice, factor: float, offset: float, keep: bool = False
-    ) -> torch.Tensor:
+    def scores(self, tile: int, across: slice, down: slice, factor: float, offset: float, keep: bool = False) -> Tensor:
         """Return factor x cosine + offset of a tile, in memory that the next tile takes unless `keep`."""
         shape = across.stop - across.start, down.stop - down.start
         if keep:
@@ -248,7 +233,7 @@ class _Tiles:
                 out.view(-1)[found[1]] = exact * factor + offset
         return out
 
-    def powers(self, tile: int, across: slice, down: slice, positives: torch.Tensor | None = None) -> torch.Tensor:
+    def powers(self, tile: int, across: slice, down: slice, positives: Tensor | None = None) -> Tensor:
         """Return 2^(S log2 e - shift) of a tile, and write the scores of its positives into `positives` if given."""
         if tile in self.kept:
             return self.kept[tile]
@@ -261,8 +246,8 @@ class _Tiles:
         return out.exp2_()
 
     def weighted_powers(
-        self, tile: int, across: slice, down: slice, by_rows: torch.Tensor | None, by_columns: torch.Tensor | None
-    ) -> torch.Tensor:
+        self, tile: int, across: slice, down: slice, by_rows: Tensor | None, by_columns: Tensor | None
+    ) -> Tensor:
         """Return power_ij x (by_rows_i + by_columns_j)."""
         powers = self.powers(tile, across, down)
         out = self._weights[: powers.numel()].view_as(powers)
@@ -274,7 +259,7 @@ class _Tiles:
         assert by_columns is not None
         return torch.mul(powers, by_columns[down], out=out)
 
-    def weighted_exponentials(self, tile: int, across: slice, down: slice, sums: _Pair, by: _Pair) -> torch.Tensor:
+    def weighted_exponentials(self, tile: int, across: slice, down: slice, sums: _Pair, by: _Pair) -> Tensor:
         """Return by_rows_i x exp(S_ij - rows_i) + by_columns_j x exp(S_ij - columns_j)."""
         scores = self.scores(tile, across, down, self.s, 0.0)
         out = self._weights[: scores.numel()].view_as(scores).zero_()
@@ -332,14 +317,14 @@ class _Gradients:
         self.a = torch.empty_like(tiles.unit_a) if wanted[0] or wanted[2] else None
         self.b = torch.empty_like(tiles.unit_b) if wanted[1] else None
 
-    def add(self, weights: torch.Tensor, across: slice, down: slice) -> None:
+    def add(self, weights: Tensor, across: slice, down: slice) -> None:
         """Take in the derivatives by the scores of a tile; the first tile of a row or column of tiles sets them."""
         if self.a is not None:
             self.tiles.products.add_to_a(self.a[across], weights, down, first=down.start == 0)
         if self.b is not None:
             self.tiles.products.add_to_b(self.b[down], weights, across, first=across.start == 0)
 
-    def finished(self, scale_dtype: torch.dtype) -> tuple[torch.Tensor | None, ...]:
+    def finished(self, scale_dtype: torch.dtype) -> tuple[Tensor | None, ...]:
         """Return the gradients by unit_a, unit_b and s."""
         by_scale = None
         if self.wanted[2] and self.a is not None:

@@ -20,7 +20,7 @@ Products = Literal["float32", "bf16"]
 
 _ROWS = 1024
 """Rows of a tile that an outer cache holds (4 MB in float32) and that still fill the matrix product."""
-_SMALL = 256
+_SMALL = 128
 """Rows up to which a batch is faster without tiles: operations cost more than numbers there."""
 _KEPT = 128 * 2**20
 """Most bytes of tiles that "auto" keeps between forward and backward."""
