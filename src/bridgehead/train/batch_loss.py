@@ -4,6 +4,7 @@ For tasks whose rows come from wherever they like. This module is not about how 
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class BatchLoss:
     def positives(self, rows_a: IntArray, rows_b: IntArray, device: Any) -> Positives:
         """Return what matches what among the rows of a batch, on `device`."""
         if self.paired:
-            return Positives.diagonal(len(rows_a), device)
+            return _diagonal(len(rows_a), device)
         pairs_a, pairs_b = (torch.from_numpy(own).to(device) for own in self.links.pairs_within(rows_a, rows_b))
         return Positives(pairs_a, pairs_b, len(rows_a), len(rows_b))
 
@@ -112,6 +113,12 @@ class BatchLoss:
     def _told(self, rows_a: IntArray, rows_b: IntArray, device: torch.device) -> dict[str, Any]:
         told = self.knowledge.of(rows_a, rows_b)
         return {name: tuple(None if own is None else own.to(device) for own in both) for name, both in told.items()}
+
+
+@lru_cache(maxsize=4)
+def _diagonal(n: int, device: Any) -> Positives:
+    """Return row i with row i: the same at every step."""
+    return Positives.diagonal(n, device)
 
 
 def _one_to_one(pairs: IntArray) -> bool:

@@ -69,7 +69,11 @@ class Positives:
     def diagonal(cls, n: int, device: torch.device | str = "cpu") -> "Positives":
         """Return row i with row i for i < n."""
         rows = torch.arange(n, device=device)
-        return cls(rows, rows, n, n)
+        found = cls(rows, rows, n, n)
+        # What the properties would find out, at every step of a training.
+        ones = torch.ones_like(rows)
+        vars(found).update(counts_a=ones, counts_b=ones, left_out=(0, 0), single=True)
+        return found
 
     def __len__(self) -> int:
         return len(self.a)
@@ -134,17 +138,30 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Unit rows of both sides in one dtype (float32 or float64), s as a scalar tensor, and the positives.
+    """The rows as they came, s as a scalar tensor, and the positives.
 
-    A zero row stays zero. `z_a`, `z_b` are the rows as they came, for messages.
+    `unit_a` and `unit_b` are the unit rows of both sides in one dtype (float32 or float64); a zero row stays zero.
     """
 
-    unit_a: torch.Tensor
-    unit_b: torch.Tensor
-    scale: torch.Tensor
-    positives: Positives
     z_a: torch.Tensor
     z_b: torch.Tensor
+    scale: torch.Tensor
+    positives: Positives
+
+    @cached_property
+    def _units(self) -> tuple[torch.Tensor, torch.Tensor]:
+        unit_a, unit_b = unit(self.z_a), unit(self.z_b)
+        return (unit_a, unit_b) if unit_a.dtype == unit_b.dtype else (unit_a.double(), unit_b.double())
+
+    @property
+    def unit_a(self) -> torch.Tensor:
+        """Unit rows of a, (n_a, d)."""
+        return self._units[0]
+
+    @property
+    def unit_b(self) -> torch.Tensor:
+        """Unit rows of b, (n_b, d)."""
+        return self._units[1]
 
     def cosines(self) -> torch.Tensor:
         """Return (n_a, n_b) products of unit rows, without s."""
@@ -196,11 +213,7 @@ def contrast(
             f"none of the {len(z_a)} x {len(z_b)} rows are linked, so no anchor has a positive; "
             "expected at least one link among the rows of a batch"
         )
-    scale = scalar(logit_scale, z_a)
-    unit_a, unit_b = unit(z_a), unit(z_b)
-    if unit_a.dtype != unit_b.dtype:
-        unit_a, unit_b = unit_a.double(), unit_b.double()
-    return Contrast(unit_a, unit_b, scale, positives, z_a, z_b)
+    return Contrast(z_a, z_b, scalar(logit_scale, z_a), positives)
 
 
 def unit(rows: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from bridgehead.align.losses.contrast import Direction, Form, LossParts, View, check_form, contrast
+from bridgehead.align.losses.single_pass import info_nce_single_pass
 from bridgehead.align.losses.tiled import info_nce_tiled
 from bridgehead.align.losses.tiles import Products, Tile, check_tile, is_small
 
@@ -40,7 +41,7 @@ def info_nce(
 
     `tile` bounds the memory: with a number, the scores are held in squares of that many rows and columns and computed
     once more for the gradient; value and gradient are the same to rounding (1e-10 in float64, 1e-5 in float32). "auto"
-    chooses by the batch and the memory there is (`choose_tile`; up to 256 rows it is None) and suits any batch. None
+    chooses by the batch and the memory there is (`choose_tile`; up to 128 rows it is None) and suits any batch. None
     holds all n_a x n_b scores, and is the reference. Only None has second derivatives.
 
     `products="bf16"`, with `tile`, takes the matrix products in bfloat16, which pays where the processor has
@@ -77,7 +78,10 @@ def info_nce_parts(
     check_tile(tile, products)
     with torch.autocast(z_a.device.type if isinstance(z_a, torch.Tensor) else "cpu", enabled=False):
         given = contrast(z_a, z_b, logit_scale, links, direction)
-        if tile is not None and not (tile == "auto" and products == "float32" and is_small(len(z_a), len(z_b))):
+        if tile == "auto" and products == "float32" and is_small(len(z_a), len(z_b)):
+            if form == "outside":
+                return given.joined(*info_nce_single_pass(given, direction))
+        elif tile is not None:
             return given.joined(*info_nce_tiled(given, form, direction, tile, products))
         cost = _outside if form == "outside" else _inside
         return given.parts(cost, given.scale * given.cosines(), direction)
