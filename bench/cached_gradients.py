@@ -6,7 +6,7 @@ MODEL is a folder with a transformer (default: the one in the package gt-all-min
 structures of the starter table on one, statements about them on the other. Each line is a process of its own. The step
 is encoding, InfoNCE and gradients; memory is the peak beyond weights and gradients. The plain step is what one would
 write at first: encode both sides whole, loss, backward. Gradients are compared before a ratio is printed. Chunks are
-cut from long to short, so that small ones are padded less.
+cut from long to short, so that small ones are padded less. Processor time is what to read on a machine that is shared.
 """
 
 import argparse
@@ -73,9 +73,9 @@ def one(model_name: str, batch: int, tokens: int, runs: int, mini_batch: int, ta
     def cut(items: LiveItems, size: int) -> list[dict[str, torch.Tensor]]:
         return [items.take(order[start : start + size]) for start in range(0, len(order), size)]
 
-    def step(n: int) -> float:
+    def step(n: int) -> tuple[float, float]:
         model.zero_grad(set_to_none=False)
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         if mini_batch == 0:
             z_a, z_b = model.encode_a(**a.take(order[:n])), model.encode_b(**b.take(order[:n]))
             loss_of(z_a, z_b).backward()
@@ -84,15 +84,17 @@ def one(model_name: str, batch: int, tokens: int, runs: int, mini_batch: int, ta
             if n < len(order):
                 parts = [a.take(order[:n])], [b.take(order[:n])]
             cached_gradients(lambda x: model.encode_a(**x), lambda x: model.encode_b(**x), *parts, loss_of, 0)
-        return time.perf_counter() - started
+        return time.perf_counter() - started, time.process_time() - worked
 
     step(2)  # makes the gradients
     before = resident()
-    seconds = [step(len(order)) for _ in range(runs)]
+    seconds, work = zip(*(step(len(order)) for _ in range(runs)), strict=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     weight = model.encoder_b.encoder.layer[0].output.dense.weight
     gradient = weight.grad.flatten()[:1000].tolist()
-    Path(target).write_text(json.dumps({"seconds": seconds, "bytes": max(0, peak - before), "gradient": gradient}))
+    Path(target).write_text(
+        json.dumps({"seconds": seconds, "work": work, "bytes": max(0, peak - before), "gradient": gradient})
+    )
 
 
 def main() -> None:
@@ -125,15 +127,21 @@ def main() -> None:
             subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": str(options.threads)})
             found = json.loads(Path(target).read_text())
         seconds, gradient = found["seconds"], np.array(found["gradient"])
-        median = statistics.median(seconds)
+        median, work = statistics.median(seconds), statistics.median(found["work"])
         if size == 0:
-            plain = {"seconds": median, "bytes": found["bytes"]}
+            plain = {"seconds": median, "work": work, "bytes": found["bytes"]}
             expected = gradient
         assert np.abs(gradient - expected).max() < 1e-5 * max(1.0, np.abs(expected).max()), "the gradients disagree"
         name = "plain" if size == 0 else f"mini-batch {size}"
+        shares = {
+            "time": median / plain["seconds"],
+            "processor": work / plain["work"],
+            "memory": found["bytes"] / max(1.0, plain["bytes"]),
+        }
         print(
-            f"{name:<16}{median:8.2f} s (from {min(seconds):.2f} to {max(seconds):.2f}){found['bytes'] / 2**20:9.0f} MB"
-            f"   time x {median / plain['seconds']:.2f}   memory x {found['bytes'] / max(1.0, plain['bytes']):.3f}"
+            f"{name:<16}{median:8.2f} s (from {min(seconds):.2f} to {max(seconds):.2f}){work:8.2f} s of processor"
+            f"{found['bytes'] / 2**20:8.0f} MB  " + "  ".join(f"{key} x {share:.2f}" for key, share in shares.items()),
+            flush=True,
         )
 
 
