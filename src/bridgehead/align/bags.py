@@ -1,8 +1,9 @@
 """A batch of CSR rows as bags of columns, and the sum over a bag with a fast exact gradient.
 
-Both ways are products of a sparse matrix with a dense one: rows x table forth, the transposed rows x gradient back.
-Measured on two cores for 2,048 rows of 500 entries and a table of 100,000 x 512: forth 85 ms where `embedding_bag` took
-140, back 30 ms where the same sum by `embedding_bag` into fresh memory took 90; `bench/csr_heads.py` times whole steps.
+Back it is a product of the transposed rows with the gradient; forth it is torch's `embedding_bag`, or a product with
+one part of the table after the other where the table is larger than the cache and read often. Measured on two cores for
+2,048 rows of 500 entries and a table of 100,000 x 512: forth 85 ms where `embedding_bag` took 140, back 30 ms where the
+same sum by `embedding_bag` into fresh memory took 90; `bench/csr_heads.py` times whole steps.
 The gradient comes out dense, so that the plain fused AdamW applies: a lazily updated optimiser was measured too and its
 gathering and scattering of touched rows cost what it saved. This module is not about the layers after the first
 (`heads`) or the gradient's memory (`gradient_memory`).
@@ -24,6 +25,7 @@ from bridgehead.errors import ShapeError
 
 # A part of the table of this size stays in the cache while all rows are summed over it.
 _PART_BYTES = 48 << 20
+_OFTEN = 4
 _PRODUCT_DTYPES = (torch.float32, torch.float64)
 
 
@@ -104,11 +106,10 @@ class _BagSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: torch.Tensor, batch: CsrBatch) -> torch.Tensor:
         ctx.batch = batch
-        if not _by_product(table):
-            return _embedding_bag(table, batch)
-        if ctx.needs_input_grad[0]:
+        by_product = _by_product(table)
+        if by_product and ctx.needs_input_grad[0]:
             ctx.memory = gradient_memory(table)
-        return _product(batch, table.detach())
+        return _product(batch, table) if by_product and _reads_much(table, batch) else _embedding_bag(table, batch)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, None]:
@@ -128,18 +129,21 @@ def _embedding_bag(table: torch.Tensor, batch: CsrBatch) -> torch.Tensor:
     return F.embedding_bag(batch.indices, table, batch.offsets, mode="sum", per_sample_weights=weights)
 
 
+def _n_parts(table: torch.Tensor) -> int:
+    return -(-table.numel() * table.element_size() // _PART_BYTES)
+
+
+def _reads_much(table: torch.Tensor, batch: CsrBatch) -> bool:
+    """Say whether the table does not stay in the cache as a whole, and its rows are read often enough to take turns."""
+    return _n_parts(table) > 1 and len(batch.indices) > _OFTEN * len(table)
+
+
 def _product(batch: CsrBatch, table: torch.Tensor) -> torch.Tensor:
     """Return the batch times the table, one part of the table after the other."""
     sums = torch.zeros(len(batch), table.shape[1], dtype=table.dtype)
-    if len(batch) == 0 or len(batch.indices) == 0:
-        return sums
-    csr = _scipy(batch)
-    table_bytes = table.numel() * table.element_size()
-    # Parts pay only where most of the table is read more than once.
-    n_parts = -(-table_bytes // _PART_BYTES) if len(batch.indices) > 2 * len(table) else 1
-    bounds = [len(table) * part // n_parts for part in range(n_parts + 1)]
-    for low, high in pairwise(bounds):
-        part = csr if n_parts == 1 else csr[:, low:high]
+    csr, n_parts = _scipy(batch), _n_parts(table)
+    for low, high in pairwise(len(table) * part // n_parts for part in range(n_parts + 1)):
+        part = csr[:, low:high]
         if part.nnz:
             sums.addmm_(_torch_csr(part, table.dtype), table[low:high])
     return sums
