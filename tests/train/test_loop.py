@@ -241,6 +241,16 @@ def test_a_fixed_number_of_epochs_does_not_go_with_validation(few):
         fit_heads(*few.fit, config=TrainConfig.of(SMALL), epochs=0)
 
 
+def test_a_last_batch_of_one_joins_the_one_before_and_that_is_said(few):
+    rows = [side[:33] for side in few.fit]
+    result = fit_heads(*rows, config=TrainConfig.of(SMALL, batch_size=16, norm="batch"))
+    assert result.notes[0].startswith("the last link of each epoch is alone in its batch")
+    # Batches of 16 and 17: their logarithms on average.
+    assert result.history[0]["chance_loss"] == pytest.approx((math.log(16) + math.log(17)) / 2)
+    whole = fit_heads(*few.fit, config=TrainConfig.of(SMALL, batch_size=16))
+    assert not [note for note in whole.notes if "alone" in note]
+
+
 def test_a_validation_split_without_links_is_said_and_left_out(few):
     result = fit_heads(*few.fit, config=TrainConfig.of(SMALL), valid=(*few.valid, []))
     assert "the validation split has no links" in result.notes[0]

@@ -44,8 +44,12 @@ class BatchPlan:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences for the user about the last mining and the last epoch."""
-        return [*self._mining_notes, *self._epoch_notes]
+        """Sentences for the user about the batches, the last mining and the last epoch."""
+        alone = self.config.sampling == "random" and len(self.pairs) % self.batch_size == 1 < len(self.pairs)
+        merged = [
+            "the last link of each epoch is alone in its batch, with nothing to be told from: it joins the one before"
+        ]
+        return [*(merged if alone else []), *self._mining_notes, *self._epoch_notes]
 
     def k_hard(self, epoch: int) -> int:
         """Return how many hard neighbours an anchor brings in this epoch."""
