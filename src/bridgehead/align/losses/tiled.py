@@ -318,11 +318,8 @@ class _Gradients:
         self.b = torch.empty_like(tiles.unit_b) if wanted[1] else None
 
     def add(self, weights: Tensor, across: slice, down: slice) -> None:
-        """Take in the derivatives by the scores of a tile; the first tile of a row or column of tiles sets them."""
-        if self.a is not None:
-            self.tiles.products.add_to_a(self.a[across], weights, down, first=down.start == 0)
-        if self.b is not None:
-            self.tiles.products.add_to_b(self.b[down], weights, across, first=across.start == 0)
+        """Take in the derivatives by the scores of a tile."""
+        self.tiles.products.add_gradient(weights, across, down, self.a, self.b)
 
     def finished(self, scale_dtype: torch.dtype) -> tuple[Tensor | None, ...]:
         """Return the gradients by unit_a, unit_b and s."""

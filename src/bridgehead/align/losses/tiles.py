@@ -124,21 +124,32 @@ class TileProducts:
         if offset:
             out.add_(offset)
 
-    def add_to_a(self, out: torch.Tensor, weights: torch.Tensor, columns: slice, first: bool) -> None:
-        """Add weights @ (rows of b) to `out`, or set `out` to it where `first`."""
-        self._add(out, weights, self.b[columns], first)
+    def add_gradient(
+        self,
+        weights: torch.Tensor,
+        rows: slice,
+        columns: slice,
+        sum_a: torch.Tensor | None,
+        sum_b: torch.Tensor | None,
+    ) -> None:
+        """Add weights @ b to `sum_a` (n_a, d) and weights.T @ a to `sum_b` (n_b, d), where they are wanted.
 
-    def add_to_b(self, out: torch.Tensor, weights: torch.Tensor, rows: slice, first: bool) -> None:
-        """Add weights.T @ (rows of a) to `out`, or set `out` to it where `first`."""
-        self._add(out, weights.T, self.a[rows], first)
+        The first tile of a row of tiles sets `sum_a`, the first of a column `sum_b`: they may start uninitialised.
+        """
+        if self._half is not None:
+            weights = self._half[: weights.numel()].view_as(weights).copy_(weights)
+        if sum_a is not None:
+            self._add(sum_a[rows], weights, self.b[columns], first=columns.start == 0)
+        if sum_b is not None:
+            self._add(sum_b[columns], weights.T, self.a[rows], first=rows.start == 0)
 
     def _add(self, out: torch.Tensor, weights: torch.Tensor, unit: torch.Tensor, first: bool) -> None:
         if self._half is None:
             torch.addmm(out, weights, unit, beta=0 if first else 1, out=out)
         elif first:
-            out.copy_(weights.bfloat16() @ unit)
+            out.copy_(weights @ unit)
         else:
-            out.add_(weights.bfloat16() @ unit)
+            out.add_(weights @ unit)
 
 
 def choose_tile(n_a: int, n_b: int, d: int, dtype: torch.dtype) -> int:
