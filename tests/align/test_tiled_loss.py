@@ -5,42 +5,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from bridgehead.align.losses.contrast import Positives, unit
 from bridgehead.align.losses.infonce import info_nce, info_nce_parts
 from bridgehead.align.losses.tiled import sigmoid_tiled
 from bridgehead.align.losses.tiles import Tiling, available_memory, choose_tile
 from bridgehead.errors import ArgumentError, NonFiniteRowsError
-from bridgehead.links import Links
+from tiled_inputs import LargestResult, largest_difference, many_to_many, rows_of, value_and_gradients
 
 FORMS = ("outside", "inside")
 DIRECTIONS = ("both", "a_to_b", "b_to_a")
-
-
-def rows_of(*shapes, seed=0, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
-
-
-def value_and_gradients(loss, *inputs):
-    inputs = [each.detach().clone().requires_grad_() for each in inputs]
-    value = loss(*inputs)
-    return [value.detach(), *torch.autograd.grad(value, inputs)]
-
-
-def largest_difference(left, right):
-    """The largest difference of values and gradients, relative where they are above 1."""
-    return max(float((a - b).abs().max()) / max(1.0, float(b.abs().max())) for a, b in zip(left, right, strict=True))
-
-
-def many_to_many(n_a, n_b, dtype=torch.float64, seed=0):
-    """Rows, and links with several positives a row, rows of both sides without one, and rows of equal identity."""
-    z_a, z_b = rows_of((n_a, 6), (n_b, 6), seed=seed, dtype=dtype)
-    pairs = [(i, (3 * i) % n_b) for i in range(n_a) if i != 2] + [(0, 1), (0, 4), (1, 0), (n_a - 1, n_b - 1)]
-    groups = np.full(n_a, -1)
-    groups[[1, 3, 5]] = 8
-    return z_a, z_b, Links(pairs, n_a, n_b, groups_a=groups)
 
 
 def naive_directions(z_a, z_b, scale, matches, form):
@@ -236,22 +210,6 @@ def test_kept_tiles_are_freed_with_the_graph_though_the_loss_is_still_held():
         parts.loss.backward()
 
 
-class LargestResult(TorchDispatchMode):
-    """Records the most numbers that any operation returned, views included, and the products of matrices."""
-
-    def __init__(self):
-        super().__init__()
-        self.largest, self.products = 0, 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for each in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(each, torch.Tensor):
-                self.largest = max(self.largest, each.numel())
-        self.products += func.overloadpacket in (torch.ops.aten.addmm, torch.ops.aten.mm)
-        return result
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("products", ["float32", "bf16"])
 def test_no_result_of_any_operation_is_larger_than_rows_or_tile(form, products):
@@ -294,41 +252,6 @@ def test_tiles_that_memory_allows_are_not_computed_again(monkeypatch):
     assert seen.products == 4 + 2 + 2 * 4
 
 
-def sigmoid_plain(unit_a, unit_b, scale, bias, positives):
-    signs = -torch.ones(len(unit_a), len(unit_b), dtype=unit_a.dtype)
-    signs[positives.a, positives.b] = 1
-    return -torch.nn.functional.logsigmoid(signs * (scale * unit_a @ unit_b.T + bias)).sum()
-
-
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-@pytest.mark.parametrize("scale, bias", [(0.0, 0.0), (10.0, -10.0), (100.0, 5.0)])
-def test_the_sigmoid_sum_and_its_four_gradients_equal_the_plain_ones(dtype, tolerance, scale, bias):
-    z_a, z_b, links = many_to_many(23, 17, dtype)
-    positives = Positives.of(links, 23, 17)
-    inputs = (unit(z_a), unit(z_b), torch.tensor(scale, dtype=dtype), torch.tensor(bias, dtype=dtype))
-    plain = value_and_gradients(lambda *x: sigmoid_plain(*x, positives), *inputs)
-    for tile in (1, 7, 23, 40, "auto"):
-        tiled = value_and_gradients(lambda *x, t=tile: sigmoid_tiled(*x, positives, t), *inputs)
-        assert largest_difference(tiled, plain) < tolerance
-    rounded = value_and_gradients(lambda *x: sigmoid_tiled(*x, positives, 7, "bf16"), *inputs)
-    assert largest_difference(rounded, plain) < 0.02
-
-
-def test_a_sigmoid_sum_of_two_rows_worked_by_hand():
-    # Cosines [[1, 0], [0, 1]], s = 2, bias = -1: two positives at x = 1 cost log(1 + e^-1) = 0.313262 each, two
-    # negatives at x = -1 the same.
-    rows = torch.eye(2)
-    found = sigmoid_tiled(rows, rows, torch.tensor(2.0), torch.tensor(-1.0), Positives.diagonal(2), tile=1)
-    assert float(found) == pytest.approx(4 * 0.313262, abs=1e-5)
-
-
-def test_the_gradient_of_the_sigmoid_sum_is_that_of_finite_differences():
-    z_a, z_b = rows_of((4, 3), (3, 3))
-    inputs = [unit(z_a), unit(z_b), torch.tensor(3.0).double(), torch.tensor(-1.0).double()]
-    positives = Positives.of([(0, 0), (0, 2), (1, 0), (2, 1)], 4, 3)
-    assert torch.autograd.gradcheck(lambda *x: sigmoid_tiled(*x, positives, 2), [x.requires_grad_() for x in inputs])
-
-
 def test_rows_with_nan_are_named():
     z = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
     z[4, 1] = float("nan")
@@ -355,12 +278,6 @@ def test_an_option_that_does_not_exist_is_refused_with_what_came_and_what_was_ex
     rows, one, positives = torch.eye(3), torch.tensor(1.0), Positives.diagonal(3)
     with pytest.raises(ArgumentError, match=match):
         sigmoid_tiled(rows, rows, one, one, positives, **{"tile": None, **options})
-
-
-def test_a_sum_by_tiles_needs_a_tile():
-    rows, one = torch.eye(3), torch.tensor(1.0)
-    with pytest.raises(ArgumentError, match="tile = None; expected 'auto'"):
-        sigmoid_tiled(rows, rows, one, one, Positives.diagonal(3), None)
 
 
 def test_a_tile_is_the_batch_where_it_is_small_a_thousand_rows_above_and_less_where_memory_is_short(monkeypatch):
