@@ -20,6 +20,7 @@ from bridgehead.train.live import LiveTask
 from bridgehead.train.live_config import LiveConfig
 from bridgehead.train.live_items import LinkedItems
 from bridgehead.train.loop import train_task
+from bridgehead.train.precision import accelerator
 from tiny_models import write_bert
 from train.live_models import aligner, items
 
@@ -274,7 +275,7 @@ def fresh_accelerate():
 
 
 def test_through_accelerate_it_ends_in_the_same_bits(whole, tmp_path, fresh_accelerate):
-    if torch.accelerator.is_available():
+    if accelerator()[1]:
         pytest.skip("accelerate would take the accelerator that is here")
     fit(tmp_path, TrainConfig.of(CONFIG, device="accelerate"))
     assert_same(outcome(tmp_path), whole)

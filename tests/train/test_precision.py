@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from bridgehead.errors import ArgumentError, MissingExtraError, NonFiniteRowsError, RunStateError
-from bridgehead.train.precision import MOST_SKIPPED_IN_A_ROW, Precision
+from bridgehead.train.precision import MOST_SKIPPED_IN_A_ROW, Precision, accelerator
 
 
 def weight_and_optimiser():
@@ -133,7 +133,7 @@ def test_accelerate_holds_one_precision_a_process_and_that_is_said(fresh_acceler
 
 
 def test_accelerate_without_fp16_on_the_processor_is_refused(fresh_accelerate):
-    if torch.accelerator.is_available():
+    if accelerator()[1]:
         pytest.skip("there is an accelerator here")
     with pytest.raises(ArgumentError, match="accelerate has no fp16 on cpu; use bf16"):
         Precision("accelerate", "fp16")

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from bridgehead.errors import ArgumentError, ConfigError, ShapeError
+from bridgehead.train.precision import accelerator
 
 Encode = Callable[[Any], torch.Tensor]
 """What turns one chunk of inputs into rows (n, d) of a floating dtype."""
@@ -143,7 +144,7 @@ def _encoded(encode: Encode, chunk: Any, seed: int, side: int, number: int) -> t
 def _draw_from(*words: int) -> None:
     """Seed torch's generators from these words; of accelerators too where there are any."""
     seed = int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
-    if torch.accelerator.is_available():
+    if accelerator()[1]:
         torch.manual_seed(seed)
     else:
         # The other call asks each kind of device first, which takes most of a millisecond.
@@ -153,13 +154,17 @@ def _draw_from(*words: int) -> None:
 @contextmanager
 def _own_generators() -> Iterator[None]:
     """Put torch's generators back at the end, of the processor and of the accelerators that there are."""
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    if accelerator is None:
+    kind, count = accelerator()
+    if kind == "mps":
+        # It has one generator, which is asked for without a number.
+        before = torch.mps.get_rng_state()
         with torch.random.fork_rng(devices=[]):
-            yield
+            try:
+                yield
+            finally:
+                torch.mps.set_rng_state(before)
     else:
-        devices = range(torch.accelerator.device_count())
-        with torch.random.fork_rng(devices=devices, device_type=accelerator.type):
+        with torch.random.fork_rng(devices=range(count), device_type=kind or "cuda"):
             yield
 
 

@@ -7,6 +7,7 @@ outside of `autocast`). This module is not about the loop, and with accelerate o
 import importlib.util
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -146,17 +147,24 @@ def available_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        found = ", ".join(["cpu", *_accelerators()])
+        kind, count = accelerator()
+        found = ", ".join(["cpu", *(f"{kind}:{number}" for number in range(count))])
         raise ArgumentError(f"device = {name!r} cannot be used; there is {found} on this machine") from error
     return device
 
 
-def _accelerators() -> list[str]:
-    if not torch.accelerator.is_available():
-        return []
-    current = torch.accelerator.current_accelerator()
-    kind = "" if current is None else current.type
-    return [f"{kind}:{number}" for number in range(torch.accelerator.device_count())]
+@cache
+def accelerator() -> tuple[str, int]:
+    """Return kind and number of the accelerators that torch finds here: ("cuda", 2); ("", 0) where there are none."""
+    if torch.cuda.is_available():
+        return "cuda", torch.cuda.device_count()
+    if torch.backends.mps.is_available():
+        return "mps", 1
+    # Others (xpu, npu) are known to newer releases of torch only.
+    found = getattr(torch, "accelerator", None)
+    if found is None or not found.is_available():
+        return "", 0
+    return found.current_accelerator().type, found.device_count()
 
 
 def _first_not_finite(named: NamedParameters) -> str | None:
