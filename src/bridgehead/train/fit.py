@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from bridgehead.align.gradient_memory import release_gradient_memory
 from bridgehead.align.model import TwoHeads, save_heads
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.train.checkpoint import remove_checkpoint
@@ -95,6 +96,9 @@ def fit_heads(
         task = RowsTask(data, held_out, config, knowledge)
     result = train_task(task, config, epochs=epochs, folder=place, progress=progress)
     model = task.heads.cpu().eval()
+    for parameter in model.parameters():
+        parameter.grad = None
+    release_gradient_memory(model)
     model.round_tables_(config.storage)
     if place is not None:
         save_heads(model, place / HEADS_NAME, storage=config.storage)

@@ -175,10 +175,19 @@ class _Loop:
         state.history.append(line)
         if metrics and (state.best_value is None or metrics["valid_mrr"] > state.best_value):
             state.best_value, state.best_epoch = metrics["valid_mrr"], state.epoch
-            self.best = {name: tensor.clone() for name, tensor in self.task.model.state_dict().items()}
+            self._keep_best()
         self.log.add(line)
         self._save_if_due()
         return line
+
+    def _keep_best(self) -> None:
+        weights = self.task.model.state_dict()
+        if self.best.keys() == weights.keys():
+            # Into the same memory: fresh pages for hundreds of megabytes take longer than the copy.
+            for name, tensor in weights.items():
+                self.best[name].copy_(tensor)
+        else:
+            self.best = {name: tensor.clone() for name, tensor in weights.items()}
 
     def _save_if_due(self) -> None:
         if self.folder is None or time.monotonic() - self.saved_at < self.pause:

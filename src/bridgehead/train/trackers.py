@@ -12,15 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bridgehead.errors import BridgeheadError
+from bridgehead.errors import MissingExtraError
 from bridgehead.files import write_text
 
 HISTORY_NAME = "history.jsonl"
-TENSORBOARD_INSTALL = "pip install tensorboard"
-
-
-class MissingTrackerError(BridgeheadError, ImportError):
-    """TensorBoard is asked for and not installed; the message gives the install line."""
 
 
 class History:
@@ -28,7 +23,7 @@ class History:
 
     `folder` receives `history.jsonl`, each line flushed as it is written, so that a kill costs at most the line under
     way; None writes nothing. `tensorboard` is a folder for its event files or None: every number of a line but `step`
-    becomes a scalar at the line's `step`, or else its `epoch`. Raises `MissingTrackerError` at once where that package
+    becomes a scalar at the line's `step`, or else its `epoch`. Raises `MissingExtraError` at once where that package
     is missing.
     """
 
@@ -83,10 +78,7 @@ def read_history(folder: str | Path) -> list[dict[str, Any]]:
 
 def _board(folder: Path) -> Any:
     if find_spec("tensorboard") is None:
-        raise MissingTrackerError(
-            f"TensorBoard is asked for and the package 'tensorboard' is not installed; run: {TENSORBOARD_INSTALL}, "
-            "or leave the setting out: history.jsonl holds the same numbers"
-        )
+        raise MissingExtraError("tensorboard", "tensorboard")
     return import_module("torch.utils.tensorboard").SummaryWriter(log_dir=str(folder))
 
 
