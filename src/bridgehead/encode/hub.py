@@ -15,7 +15,7 @@ from bridgehead.files import hash_file, hash_json
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Every file that shapes a row of a text; weights come with them.
-_SHAPING = (
+SHAPING = (
     "config.json",
     "tokenizer*",
     "vocab*",
@@ -43,7 +43,7 @@ class ModelFolder:
     @cached_property
     def content_hash(self) -> str:
         """Hash (hex) of weights, config and tokenizer: two copies of a model have the same."""
-        names = sorted({file for pattern in (*_SHAPING, "*.safetensors") for file in self.path.glob(pattern)})
+        names = sorted({file for pattern in (*SHAPING, "*.safetensors") for file in self.path.glob(pattern)})
         return hash_json({file.name: hash_file(file) for file in names if file.is_file()})
 
     @property

@@ -2,9 +2,11 @@
 
 Finding the model and its fingerprint is in `hub`, pooling in `pooling`. This module is the only one of the folder that
 loads torch and transformers, when the first text is encoded. It is not about training the model: who does that takes
-the network from `load_network`.
+the network from `load_network` or `HuggingFaceEncoder.for_training`, and `save_tuned` makes an encoder of the result.
 """
 
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,16 +24,18 @@ from bridgehead.encode.base import (
     fingerprint_of,
 )
 from bridgehead.encode.cache import Block, Progress, RowCache, cached_rows
-from bridgehead.encode.hub import ModelFolder, find_model
+from bridgehead.encode.hub import SHAPING, ModelFolder, find_model
 from bridgehead.encode.pooling import POOLINGS, pool
 from bridgehead.errors import ArgumentError, EncoderError, MismatchError, MissingExtraError
-from bridgehead.files import read_json
+from bridgehead.files import disk_errors, read_json, sync_folder
 from bridgehead.vectors import FloatArray, IntArray
 
 _VERSION = 1
 _BATCHES_PER_BLOCK = 16
 # A text is cut here before tokenising, so that a cell of megabytes costs nothing; no tokenizer makes longer tokens.
 _CHARACTERS_PER_TOKEN = 100
+MODEL_FOLDER = "model"
+"""Where a tuned model lies, inside the folder of its encoder."""
 _OFFLINE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -72,6 +76,7 @@ class HuggingFaceEncoder(Encoder):
         self.revision = revision
         self.folder: ModelFolder = find_model(model, revision=revision, online=online)
         self._network: _Network | None = None
+        self._tuned = False
 
     @property
     def n_columns(self) -> int:
@@ -128,17 +133,60 @@ class HuggingFaceEncoder(Encoder):
             rows[stats[index, 0] == 0] = 0
             yield Block(rows, index.astype(np.int64), stats[index])
 
+    def for_training(self) -> tuple[Any, Any, int]:
+        """Return a network of its own (float32, on the CPU), its tokenizer, and the tokens that a text is cut to.
+
+        Raises as encoding does: `EncoderError`, `MissingExtraError`.
+        """
+        found = _Network(self.folder, self.pooling, self.max_tokens, "cpu")
+        return found.network, found.tokenizer, found.max_tokens
+
+    def save_tuned(self, network: Any, folder: str | Path) -> "HuggingFaceEncoder":
+        """Write what training made of the network of `for_training` into `folder`, and return the encoder of it.
+
+        Settings are those of this encoder. The model lies in `<folder>/model`, as any transformers can read it, and
+        the folder may be moved. A kill leaves the former encoder or none that loads. Raises `OSError` (a full disk).
+        """
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        beside, place = target / f".{MODEL_FOLDER}.part", target / MODEL_FOLDER
+        shutil.rmtree(beside, ignore_errors=True)
+        try:
+            with disk_errors(beside):
+                _write_model(network, self.folder, beside)
+            # The description of a former model does not outlive it.
+            (target / ENCODER_FILE).unlink(missing_ok=True)
+            if place.exists():
+                shutil.rmtree(place)
+            beside.rename(place)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        sync_folder(target)
+        tuned = type(self)(str(place), **{**self.settings(), "revision": None})
+        tuned._tuned, tuned.spec = True, f"{self.spec} (tuned)"
+        tuned.save(target)
+        return tuned
+
     def _state(self) -> dict[str, Any]:
-        return {"model": self.model, "weights": self.folder.content_hash, "libraries": self.folder.libraries}
+        # A tuned model lies beside the description and moves with it.
+        place = {"model": MODEL_FOLDER, "tuned": True} if self._tuned else {"model": self.model}
+        return {**place, "weights": self.folder.content_hash, "libraries": self.folder.libraries}
+
+    def _save_state(self, folder: Path) -> None:
+        if self._tuned and not (folder / MODEL_FOLDER).is_dir():
+            shutil.copytree(self.folder.path, folder / MODEL_FOLDER)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what `save` wrote; the model itself stays where it is.
+        """Read what `save` wrote; the model itself stays where it is. A tuned model lies in `folder`.
 
         Raises `MismatchError` when the model there is another one now.
         """
         content = read_json(Path(folder) / ENCODER_FILE, ENCODER_FORMAT)
-        encoder = cls(content["state"]["model"], **content["settings"])
+        name, tuned = content["state"]["model"], bool(content["state"].get("tuned"))
+        encoder = cls(str(Path(folder) / name) if tuned else name, **content["settings"])
+        if tuned:
+            encoder._tuned, encoder.spec = True, content["spec"]
         if encoder.folder.content_hash != content["state"]["weights"]:
             raise MismatchError(
                 f"{encoder.spec}: the weights or tokenizer at {encoder.folder.path} are not those that {folder} was "
@@ -232,6 +280,27 @@ def save_network(network: Any, folder: Path) -> None:
 
     with _quiet(transformers):
         network.save_pretrained(str(folder))
+
+
+def _write_model(network: Any, source: ModelFolder, folder: Path) -> None:
+    """Write a network that `load_network` gave for `source` as a model of its own, with the tokenizer, made durable."""
+    import transformers
+
+    if source.is_encoder_decoder:
+        # The file of a model names the weights of both halves.
+        with _quiet(transformers):
+            whole = transformers.AutoModel.from_pretrained(str(source.path), use_safetensors=True, **_OFFLINE).float()
+        whole.get_encoder().load_state_dict(network.state_dict())
+        network = whole
+    folder.mkdir()
+    save_network(network, folder)
+    for file in (file for pattern in SHAPING if pattern != "config.json" for file in source.path.glob(pattern)):
+        if file.is_file():
+            shutil.copyfile(file, folder / file.name)
+    for file in folder.iterdir():
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+    sync_folder(folder)
 
 
 def check_device(device: Any) -> Any:

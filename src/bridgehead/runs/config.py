@@ -4,6 +4,7 @@ The settings of training are `train.TrainConfig`. This module is not about runni
 """
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from bridgehead.errors import ConfigError, InputFileNotFoundError
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.config_faults import config_faults
+from bridgehead.train.live_config import LiveConfig
 
 STARTER = "starter"
 CHEMICALS = "chemicals"
@@ -143,6 +145,9 @@ class RunConfig(_Section):
     split: SplitConfig = SplitConfig()
     encode: EncodeConfig
     train: TrainConfig = TrainConfig.of()
+    live: LiveConfig | None = Field(
+        None, description="Train encoders of text too, in stages; without this section they stay as they are."
+    )
     evaluate: EvaluateConfig = EvaluateConfig()
     index: IndexConfig = IndexConfig()
     examples: tuple[ExampleQuery, ...] = ()
@@ -165,6 +170,44 @@ class RunConfig(_Section):
             )
         return self
 
+    @model_validator(mode="before")
+    @classmethod
+    def _all_that_can_be_trained(cls, settings: Any) -> Any:
+        """Without stages, train the encoders that have weights, each from its second epoch on."""
+        live, encode = (settings.get(name) if isinstance(settings, Mapping) else None for name in ("live", "encode"))
+        if not isinstance(live, Mapping) or not isinstance(encode, Mapping) or "stages" in live:
+            return settings
+        stages = [{"group": f"encoder_{side}"} for side in "ab" if _has_weights(encode.get(side))]
+        return {**settings, "live": {**live, "stages": stages}}
+
+    @model_validator(mode="after")
+    def _live_fits(self) -> Self:
+        if self.live is None:
+            return self
+        if not self.live.stages:
+            raise ValueError(
+                f"[live] names no encoder to train (encode.a = {self.encode.a!r}, encode.b = {self.encode.b!r}; those "
+                "of text:hf can be); leave the section out to train heads on rows as they are"
+            )
+        for stage in self.live.stages:
+            spec = self.encode.a if stage.side == "a" else self.encode.b
+            if not _has_weights(spec):
+                raise ValueError(
+                    f"live.stages names {stage.group}, and encode.{stage.side} = {spec!r} has no weights that can be "
+                    "trained; expected text:hf=<name or folder> by itself, or no stage for this side"
+                )
+            if stage.from_epoch >= self.train.epochs:
+                raise ValueError(
+                    f"live.stages: {stage.group} is trained from epoch {stage.from_epoch} on, the first being 0, and "
+                    f"train.epochs = {self.train.epochs}; it would never be: raise train.epochs or lower from_epoch"
+                )
+        if self.train.norm == "batch" and self.live.mini_batch is not None:
+            raise ValueError(
+                "train.norm = 'batch' normalises over a whole batch, and live.mini_batch cuts it into chunks; take "
+                "another norm"
+            )
+        return self
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if self.index.extra_a and self.pairs.kind_a != "molecule":
@@ -184,6 +227,11 @@ class RunConfig(_Section):
     def plain(self) -> dict[str, Any]:
         """Return the settings as JSON values, defaults included."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+def _has_weights(spec: Any) -> bool:
+    """Whether an encoder can be trained."""
+    return isinstance(spec, str) and spec.strip().startswith("text:hf=") and " + " not in spec
 
 
 def config_of(settings: Any) -> RunConfig:

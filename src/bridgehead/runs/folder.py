@@ -4,6 +4,7 @@ A stage writes its record last, with a key: the hash of everything that shapes i
 means that the stage is done; any other state means that it runs again. This module is not about what stages do.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ RECORDS = {
     "index": "indexed.json",
     "report": "reported.json",
 }
-_OWN_FOLDERS = ("encoders", "refit", "shuffled", "index", "index-evaluated")
+_OWN_FOLDERS = ("encoders", "first", "refit", "shuffled", "index", "index-evaluated")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,10 @@ class RunFolder:
         for name in _OWN_FOLDERS:
             found += self.path(name).rglob(".*.part")
         for part in found:
-            part.unlink(missing_ok=True)
+            if part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink(missing_ok=True)
 
     def _holds_config(self) -> bool:
         try:

@@ -6,10 +6,7 @@ left in the run folder. `lines` in a record are what a person should read. This 
 
 import time
 from functools import cached_property
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from bridgehead.align.twin import NumpyHeads
 from bridgehead.encode import Encoder
@@ -28,11 +25,12 @@ from bridgehead.runs.encoded import (
     save_encoders,
 )
 from bridgehead.runs.evaluation import Evaluation, closed_form, control_of, measure, shuffled, unseen_texts
+from bridgehead.runs.fitting import HEADS_FILE, Start, epoch_lines, fit_model, plan_lines, same_budget, trained_lines
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.prepare import Prepared, Progress, prepare
 from bridgehead.runs.wording import check_lines, encode_lines, evaluate_lines, train_lines
 
-HEADS_FILE = "heads.safetensors"
+__all__ = ["HEADS_FILE", "Work", "check", "encode", "evaluate", "refit", "train"]
 
 
 class Work:
@@ -48,18 +46,30 @@ class Work:
         return prepare(self.run, self.progress)
 
     @cached_property
-    def encoders(self) -> dict[str, Encoder]:
-        """The encoders fitted on the training part, as stored by the stage encode."""
-        return load_encoders(self.run)
+    def first_encoders(self) -> dict[str, Encoder]:
+        """The encoders fitted on the training part, as stored by the stage encode: before any training."""
+        return load_encoders(self.run, *_first(self.run))
+
+    @cached_property
+    def start(self) -> Start:
+        """The encoders and the rows of all items before any training."""
+        table = self.prepared.table
+        return Start(self.first_encoders, encode_table(self.run, table, self.first_encoders, self.progress), table)
 
     @cached_property
     def rows(self) -> Rows:
-        """Rows of all items under the evaluated encoders."""
-        return encode_table(self.run, self.prepared.table, self.encoders, self.progress)
+        """Rows of all items under the evaluated encoders, which with `[live]` are those that the stage train left."""
+        if self.run.config.live is None:
+            return self.start.rows
+        return encode_table(self.run, self.prepared.table, load_encoders(self.run), self.progress)
 
     def part(self, name: Any) -> PartRows:
         """Rows and links of train, valid or test."""
         return self.rows.of(self.prepared.part(name))
+
+    def first_part(self, name: Any) -> PartRows:
+        """Rows before any training, and links, of train, valid or test."""
+        return self.start.rows.of(self.prepared.part(name))
 
     def classes(self, part: PartRows) -> tuple[Any, Any] | None:
         """Coarse classes of a part's items, where the loss reads them."""
@@ -89,7 +99,8 @@ class Work:
 def check(work: Work) -> dict[str, Any]:
     """Read, identify and split the pairs, and say what is in them (`pairs.json`)."""
     prepared, config = work.prepared, work.run.config
-    key = stage_key(prepared.key, prepared.sources, config.pairs.model_dump(), config.split.model_dump())
+    plan = plan_lines(config)
+    key = stage_key(prepared.key, prepared.sources, config.pairs.model_dump(), config.split.model_dump(), *plan)
     if found := work.run.done("check", key):
         return found
     texts = tuple(s for s, kind in (("a", config.pairs.kind_a), ("b", config.pairs.kind_b)) if kind == "text")
@@ -114,7 +125,7 @@ def check(work: Work) -> dict[str, Any]:
         },
         "n_links_dropped": int((prepared.dropped & (split.part_link == 0)).sum()),
     }
-    return work.run.finish("check", key, {**content, "lines": check_lines(report, content, config)})
+    return work.run.finish("check", key, {**content, "lines": [*check_lines(report, content, config), *plan]})
 
 
 def encode(work: Work) -> dict[str, Any]:
@@ -128,10 +139,10 @@ def encode(work: Work) -> dict[str, Any]:
         return found
     check_part(work.prepared.train[2], "train")
     encoders = fit_encoders(work.run, work.prepared, work.prepared.train, work.progress)
-    save_encoders(work.run, encoders)
-    work.encoders = encoders
+    save_encoders(work.run, encoders, *_first(work.run))
+    work.first_encoders = encoders
     content: dict[str, Any] = {}
-    for side, rows in (("a", work.rows.a), ("b", work.rows.b)):
+    for side, rows in (("a", work.start.rows.a), ("b", work.start.rows.b)):
         encoded = rows.encoded
         content[side] = {
             "encoder": encoders[side].spec,
@@ -144,25 +155,25 @@ def encode(work: Work) -> dict[str, Any]:
 
 
 def train(work: Work) -> dict[str, Any]:
-    """Train the heads on the training links, validating each epoch (`heads.safetensors`, `history.jsonl`)."""
+    """Train on the training links, validating each epoch (`heads.safetensors`, `history.jsonl`).
+
+    With `[live]` encoders are trained too, from those in `first/encoders` to those in `encoders`.
+    """
     run = work.run
     key = _train_key(work)
-    if (found := run.done("train", key)) and _hash(run.path(HEADS_FILE)) == found["heads"]:
+    if (found := run.done("train", key)) and _model_fingerprint(run) == found.get("model"):
         return found
-    from bridgehead.train.fit import fit_heads
-
-    part, valid = work.part("train"), work.part("valid")
+    part = work.first_part("train")
     check_part(part.links, "train")
     started = time.monotonic()
-    result = fit_heads(
-        part.rows_a,
-        part.rows_b,
-        part.links,
-        run.config.train,
-        valid=(valid.rows_a, valid.rows_b, valid.links) if len(valid.links) else None,
+    result = fit_model(
+        run.config,
+        work.start,
+        part,
+        run.folder,
+        valid=work.first_part("valid"),
         classes=work.classes(part),
-        folder=run.folder,
-        progress=_epochs(work.progress, "train"),
+        progress=epoch_lines(work.progress, "train"),
     )
     content = {
         "best_epoch": result.best_epoch,
@@ -170,9 +181,12 @@ def train(work: Work) -> dict[str, Any]:
         "history": result.history,
         "notes": result.notes,
         "heads": hash_file(run.path(HEADS_FILE)),
+        "model": _model_fingerprint(run),
+        "trained": result.trained,
         "seconds": round(time.monotonic() - started, 2),
     }
-    return run.finish("train", key, {**content, "lines": train_lines(content)})
+    lines = [*trained_lines(run.config, result.trained), *train_lines(content)]
+    return run.finish("train", key, {**content, "lines": lines})
 
 
 def evaluate(work: Work) -> dict[str, Any]:
@@ -188,7 +202,7 @@ def evaluate(work: Work) -> dict[str, Any]:
     if run.config.evaluate.closed_form != "none":
         work.progress("evaluate", f"closed form: {run.config.evaluate.closed_form}, no training", None, None)
     linear = closed_form(work.part("train"), work.part("test"), work.unseen, run.config)
-    control = shuffled(_same_budget(work, trained["epochs"]), work.part("train"), work.part("test"), run.config)
+    control = shuffled(_control(work, trained["epochs"]), work.part("train"), work.part("test"), run.config)
     content = {
         "measured_with": "evaluated heads, which never saw the test part",
         "all": measured.all.to_dict(),
@@ -207,27 +221,26 @@ def refit(work: Work) -> dict[str, Any]:
     run = work.run
     trained = run.record("train")
     key = stage_key(trained["key"], trained["best_epoch"])
-    if (found := run.done("refit", key)) and found["fingerprint"] == _refit_fingerprint(run):
+    if (found := run.done("refit", key)) and found["fingerprint"] == _model_fingerprint(run, "refit"):
         return found
-    from bridgehead.train.fit import fit_heads
-
-    everything = work.prepared.everything()
+    everything, table = work.prepared.everything(), work.prepared.table
     encoders = fit_encoders(run, work.prepared, everything, work.progress)
-    save_encoders(run, encoders, "refit")
-    part = encode_table(run, work.prepared.table, encoders, work.progress, "refit").of(everything)
-    result = fit_heads(
-        part.rows_a,
-        part.rows_b,
-        part.links,
-        run.config.train,
+    if run.config.live is None:
+        save_encoders(run, encoders, "refit")
+    start = Start(encoders, encode_table(run, table, encoders, work.progress, "refit"), table)
+    part = start.rows.of(everything)
+    result = fit_model(
+        run.config,
+        start,
+        part,
+        run.path("refit"),
         classes=work.classes(part),
-        folder=run.path("refit"),
         epochs=trained["best_epoch"],
-        progress=_epochs(work.progress, "refit"),
+        progress=epoch_lines(work.progress, "refit"),
     )
     content = {
         "epochs": trained["best_epoch"],
-        "fingerprint": _refit_fingerprint(run),
+        "fingerprint": _model_fingerprint(run, "refit"),
         "notes": result.notes,
         "lines": [
             f"refit on all {len(part.links):,} links for the {trained['best_epoch']} epochs that validation chose; "
@@ -251,80 +264,54 @@ def stored_control(run: RunFolder) -> Any:
 
 def _stored_encoders(work: Work, fingerprints: list[str]) -> bool:
     """Take the stored encoders where they are whole and have these fingerprints."""
-    if "encoders" in vars(work):
+    if "first_encoders" in vars(work):
         return True
     try:
-        encoders = load_encoders(work.run)
+        encoders = load_encoders(work.run, *_first(work.run))
     except (BridgeheadError, OSError, KeyError):
         return False
     if [encoder.fingerprint() for encoder in encoders.values()] != fingerprints:
         return False
-    work.encoders = encoders
+    work.first_encoders = encoders
     return True
 
 
-def _refit_fingerprint(run: RunFolder) -> str | None:
-    """Return the fingerprint of the refit model as it lies in the folder, None where it is not whole."""
-    heads = _hash(run.path("refit", HEADS_FILE))
+def _first(run: RunFolder) -> tuple[str, ...]:
+    """Return the subfolder of the encoders before any training: none where they are the evaluated ones."""
+    return () if run.config.live is None else ("first",)
+
+
+def _model_fingerprint(run: RunFolder, *parts: str) -> str | None:
+    """Return the fingerprint of the model in the run folder or its subfolder `parts`, None where it is not whole."""
+    heads = run.path(*parts, HEADS_FILE)
     try:
-        encoders = load_encoders(run, "refit")
+        encoders = load_encoders(run, *parts)
     except (BridgeheadError, OSError, KeyError):
         return None
-    return None if heads is None else hash_json([*(encoders[s].fingerprint() for s in ("a", "b")), heads])
-
-
-def _hash(path: Path) -> str | None:
-    return hash_file(path) if path.is_file() else None
+    return hash_json([*(encoders[s].fingerprint() for s in ("a", "b")), hash_file(heads)]) if heads.is_file() else None
 
 
 def _train_key(work: Work) -> str:
     encoded = encode(work)
     fingerprints = [encoded[side]["fingerprint"] for side in ("a", "b")]
-    known = [hash_array(own) for own in work.classes(work.part("train")) or () if own is not None]
-    return stage_key(work.prepared.key, fingerprints, work.run.config.train.fingerprint(), *known)
+    known = [hash_array(own) for own in work.classes(work.first_part("train")) or () if own is not None]
+    live = [] if work.run.config.live is None else [work.run.config.live.model_dump(mode="json")]
+    return stage_key(work.prepared.key, fingerprints, work.run.config.train.fingerprint(), *known, *live)
 
 
-def _same_budget(work: Work, epochs: int) -> Any:
-    """Return `fit(links, seed)` for the control: as many epochs as the evaluated heads had, the last one kept."""
-    config, part = work.run.config.train, work.part("train")
-
-    def fit(links: Links, seed: int) -> NumpyHeads:
-        from bridgehead.train.fit import fit_heads
-
-        folder = work.run.path("shuffled", str(seed))
-        changed = config.model_copy(update={"seed": seed})
-        report = _epochs(work.progress, "evaluate", f"shuffled links, seed {seed}: ")
-        fit_heads(
-            part.rows_a,
-            part.rows_b,
-            links,
-            changed,
-            classes=_shuffled_classes(work.classes(part), seed),
-            folder=folder,
-            epochs=epochs,
-            progress=report,
-        )
-        heads = NumpyHeads.load(folder / HEADS_FILE)
-        # Wrong on purpose, and as large as the real ones: kept only as long as they are measured.
-        (folder / HEADS_FILE).unlink()
-        return heads
-
-    return fit
-
-
-def _shuffled_classes(classes: tuple[Any, Any] | None, seed: int) -> tuple[Any, Any] | None:
-    """Return the classes with those of b in another order: they would tell the control what belongs together."""
-    if classes is None:
-        return None
-    return classes[0], np.random.default_rng([seed, len(classes[1])]).permutation(classes[1])
-
-
-def _epochs(progress: Progress, stage: str, prefix: str = "") -> Any:
-    def report(epoch: int, epochs: int, line: dict[str, Any]) -> None:
-        valid = f", valid MRR {line['valid_mrr']:.3f}" if "valid_mrr" in line else ""
-        progress(stage, f"{prefix}loss {line['loss']:.3f}{valid}", epoch, epochs)
-
-    return report
+def _control(work: Work, epochs: int) -> Any:
+    """Return `fit(links, seed)` of the shuffled-links control."""
+    part = work.first_part("train")
+    return same_budget(
+        work.run.config,
+        work.start,
+        part,
+        work.run.path("shuffled"),
+        test=work.part("test"),
+        classes=work.classes(part),
+        epochs=epochs,
+        progress=work.progress,
+    )
 
 
 def check_part(links: Links, name: str) -> None:
