@@ -170,14 +170,10 @@ def draw(found: dict[str, list[tuple[int, Result]]], file: Path) -> None:
     from matplotlib import pyplot
 
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for panel, field, label, unit in zip(
-        panels, ("seconds", "beyond"), ("seconds", "MB beyond inputs and gradients"), (1, 1e6), strict=True
-    ):
+    labels = {"seconds": "seconds", "beyond": "bytes beyond inputs and gradients"}
+    for panel, (field, label) in zip(panels, labels.items(), strict=True):
         for kind, results in found.items():
-            panel.loglog(
-                [rows for rows, _ in results], [max(one[field], 1) / unit for _, one in results]
-                if field == "beyond" else [one[field] for _, one in results], marker="o", label=kind,
-            )  # fmt: skip
+            panel.loglog([rows for rows, _ in results], [one[field] for _, one in results], marker="o", label=kind)
         panel.set(xlabel="rows of the batch", ylabel=label)
         panel.legend()
     figure.savefig(file)

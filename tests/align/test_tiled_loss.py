@@ -280,11 +280,13 @@ def test_an_option_that_does_not_exist_is_refused_with_what_came_and_what_was_ex
         sigmoid_tiled(rows, rows, one, one, positives, **{"tile": None, **options})
 
 
-def test_a_tile_is_the_batch_where_it_is_small_a_thousand_rows_above_and_less_where_memory_is_short(monkeypatch):
+def test_a_tile_is_the_batch_where_it_is_small_a_million_scores_above_and_fewer_where_memory_is_short(monkeypatch):
     assert choose_tile(32, 20, 512, torch.float32) == 32
     assert available_memory() > 0
     monkeypatch.setattr("bridgehead.align.losses.tiles.available_memory", lambda: 10**10)
     assert choose_tile(24_576, 24_576, 512, torch.float32) == 1024
+    assert choose_tile(100_000, 256, 512, torch.float32) == 4096
+    assert choose_tile(1200, 800, 512, torch.float32) == 1200
     assert Tiling.of("auto", 24_576, 24_576, 512, torch.float32).kept == 32
     assert Tiling.of(1024, 24_576, 24_576, 512, torch.float32).kept == 0
     # 8 x (4 x 256 x 256 + 2 x 256 x 512) x 4 bytes = 16.8 MB; twice the size needs 50 MB.

@@ -19,7 +19,7 @@ Tile = int | Literal["auto"] | None
 Products = Literal["float32", "bf16"]
 
 _ROWS = 1024
-"""Rows of a tile that an outer cache holds (4 MB in float32) and that still fill the matrix product."""
+"""Rows and columns of a tile that an outer cache holds (4 MB in float32) and that still fill the matrix product."""
 _SMALL = 128
 """Rows up to which a batch is faster without tiles: operations cost more than numbers there."""
 _KEPT = 128 * 2**20
@@ -28,7 +28,7 @@ _KEPT = 128 * 2**20
 
 @dataclass(frozen=True)
 class Tiling:
-    """n_a x n_b scores in squares of `size`; the first `kept` tiles may stay in memory between two passes."""
+    """n_a x n_b scores in squares of `size`, cut off at the edges; the first `kept` may stay between two passes."""
 
     n_a: int
     n_b: int
@@ -44,7 +44,8 @@ class Tiling:
         size = choose_tile(n_a, n_b, d, dtype) if tile == "auto" else tile
         if size >= max(n_a, n_b):
             return cls(n_a, n_b, max(n_a, n_b), 1)
-        kept = min(_KEPT, available_memory() // 16) // (dtype.itemsize * size * size) if tile == "auto" else 0
+        bytes_of_tile = dtype.itemsize * min(size, n_a) * min(size, n_b)
+        kept = min(_KEPT, available_memory() // 16) // bytes_of_tile if tile == "auto" else 0
         return cls(n_a, n_b, size, kept)
 
     def tiles(self) -> Iterator[tuple[int, slice, slice]]:
@@ -153,19 +154,21 @@ class TileProducts:
 
 
 def choose_tile(n_a: int, n_b: int, d: int, dtype: torch.dtype) -> int:
-    """Return the rows of a square tile for n_a x n_b scores of d-dimensional rows, at least 1.
+    """Return the most rows and columns of a tile for n_a x n_b scores of d-dimensional rows, at least 1.
 
-    A batch of up to 1,024 rows is one tile. Above, a tile has 1,024 rows: two of them stay in the cache between the
-    operations on them, and larger ones were no faster. Where memory is short the size is halved, down to 64, until four
-    tiles and two panels of d columns take no more than an eighth of what is available. So the scores never decide the
-    memory: working tiles take 8 MB in float32, and "auto" keeps up to 128 MB of tiles (a sixteenth of what is available
-    at most) from forward to backward, which saves their second computation.
+    Up to 1,024 x 1,024 scores are one tile. Above, a tile has as many: two of them stay in the cache between the
+    operations on them, and larger ones were no faster. That is 1,024 rows, or more where one side has fewer than that.
+    Where memory is short the number is halved, down to 64, until four tiles and two panels of d columns take no more
+    than an eighth of what is available. So the scores never decide the memory: working tiles take 8 MB in float32, and
+    "auto" keeps up to 128 MB of tiles (a sixteenth of what is available at most) from forward to backward, which saves
+    their second computation.
     """
-    if max(n_a, n_b) <= _ROWS:
+    if n_a * n_b <= _ROWS * _ROWS:
         return max(n_a, n_b)
-    size = _ROWS
+    shorter = min(n_a, n_b, _ROWS)
+    size = _ROWS * _ROWS // shorter
     limit = available_memory() // 8
-    while size > 64 and dtype.itemsize * (4 * size * size + 2 * size * d) > limit:
+    while size > 64 and dtype.itemsize * (4 * size * min(size, shorter) + 2 * size * d) > limit:
         size //= 2
     return size
 
