@@ -63,13 +63,24 @@ class ClosedFormEvaluation:
         return {"method": self.method, "embed_dim": self.embed_dim, "notes": list(self.notes), **figures}
 
 
-def measure(heads: NumpyHeads, train: PartRows, test: PartRows, unseen_b: Any, config: RunConfig) -> Evaluation:
-    """Return the evaluation of trained heads. `unseen_b` (n_b of test,) marks texts that no training link carries."""
+def measure(
+    heads: NumpyHeads,
+    train: PartRows,
+    test: PartRows,
+    unseen_b: Any,
+    config: RunConfig,
+    first: tuple[PartRows, PartRows] | None = None,
+) -> Evaluation:
+    """Return the evaluation of trained heads. `unseen_b` (n_b of test,) marks texts that no training link carries.
+
+    `first` are train and test as encoders gave them that were trained later: what an untrained baseline sees.
+    """
     z_a, z_b = heads.project_a(test.rows_a), heads.project_b(test.rows_b)
     options = _options(config)
     whole, unseen = _reports(z_a, z_b, test.links, unseen_b, config)
-    known = KnownPairs(train.rows_a, train.links, train.items_b.tolist(), train.rows_b)
-    asked = KnownPairs(test.rows_a, test.links, test.items_b.tolist(), test.rows_b)
+    known, asked = (
+        KnownPairs(part.rows_a, part.links, part.items_b.tolist(), part.rows_b) for part in first or (train, test)
+    )
     return Evaluation(
         all=whole,
         unseen=unseen,
@@ -112,11 +123,12 @@ def _reports(
 
 
 def shuffled(
-    fit: Callable[[Links, int], NumpyHeads], train: PartRows, test: PartRows, config: RunConfig
+    fit: Callable[[Links, int], Any], train: PartRows, test: PartRows, config: RunConfig
 ) -> ShuffledControl | None:
     """Return the control of training on shuffled links, or None where the config asks for none.
 
-    `fit(links, seed)` trains heads on the training rows with these links at the budget of the evaluated ones.
+    `fit(links, seed)` trains on the training rows with these links at the budget of the evaluated heads, and returns
+    what projects the rows of the test part (`project_a`, `project_b`).
     """
     if not config.evaluate.shuffled:
         return None

@@ -88,7 +88,8 @@ class Work:
     def evaluation(self) -> Evaluation:
         """The measurements on the test part, made anew where this process did not make them."""
         self.progress("evaluate", "retrieval on the test part, and the untrained baseline", None, None)
-        return measure(self.heads, self.part("train"), self.part("test"), self.unseen, self.run.config)
+        first = (self.first_part("train"), self.first_part("test"))
+        return measure(self.heads, self.part("train"), self.part("test"), self.unseen, self.run.config, first)
 
     @cached_property
     def unseen(self) -> Any:
@@ -201,7 +202,7 @@ def evaluate(work: Work) -> dict[str, Any]:
     # Fitted here alone: whoever shows its figures later reads them from the record.
     if run.config.evaluate.closed_form != "none":
         work.progress("evaluate", f"closed form: {run.config.evaluate.closed_form}, no training", None, None)
-    linear = closed_form(work.part("train"), work.part("test"), work.unseen, run.config)
+    linear = closed_form(work.first_part("train"), work.first_part("test"), work.unseen, run.config)
     control = shuffled(_control(work, trained["epochs"]), work.part("train"), work.part("test"), run.config)
     content = {
         "measured_with": "evaluated heads, which never saw the test part",
