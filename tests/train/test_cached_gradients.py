@@ -9,6 +9,7 @@ from torch import nn
 from bridgehead.align.losses.infonce import info_nce_parts
 from bridgehead.errors import ArgumentError, ConfigError, ShapeError
 from bridgehead.links import Links
+from bridgehead.train import cached_gradients as module
 from bridgehead.train.cached_gradients import cached_gradients, refuse_batch_statistics, whole_gradients
 
 N, LENGTH = 64, 7
@@ -113,6 +114,21 @@ def test_torchs_own_generator_is_left_where_it_was():
     gradients(cached_gradients, model, 8)
     gradients(whole_gradients, model, 8)
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_one_generator_of_an_accelerator_without_numbers_is_put_back_too(monkeypatch):
+    state = {"now": 7}
+    monkeypatch.setattr(module, "accelerator", lambda: ("mps", 1))
+    monkeypatch.setattr(torch.mps, "get_rng_state", lambda: state["now"])
+    monkeypatch.setattr(torch.mps, "set_rng_state", lambda found: state.update(now=found))
+    model = towers(0.0)
+
+    def moved(ids):
+        state["now"] += 1
+        return model.encode_a(ids)
+
+    cached_gradients(moved, model.encode_b, [tokens(0)], [tokens(1)], loss_of(model), 0)
+    assert state["now"] == 7
 
 
 class Alive:

@@ -298,7 +298,7 @@ def test_from_folders_and_texts_to_encoders_that_the_rest_reads(folders, tmp_pat
     torch.manual_seed(1)
     result = fit_encoders(folders, texts_a, texts_b, None, config, live, tokenizers=tokenizers, folder=tmp_path)
     torch.manual_seed(2)
-    again = fit_encoders(folders, texts_a, texts_b, None, config, live, tokenizers=tokenizers)
+    again = fit_encoders(folders, texts_a, texts_b, None, config, live)
     assert without_seconds(result.history) == without_seconds(again.history)
     for side, folder, texts in (("a", folders[0], texts_a), ("b", folders[1], texts_b)):
         encoder = getattr(result.aligner, f"encoder_{side}")
@@ -312,9 +312,9 @@ def test_from_folders_and_texts_to_encoders_that_the_rest_reads(folders, tmp_pat
     assert result.aligner.loss_fn.temperature == pytest.approx(result.history[-1]["temperature"])
 
 
-def test_texts_without_tokenizers_and_other_models_are_refused(folders):
-    with pytest.raises(ArgumentError, match=r"items of a are texts, and no tokenizers came"):
-        fit_encoders(folders, ["C", "N"], ["a", "b"])
+def test_texts_without_tokenizers_and_other_models_are_refused():
+    with pytest.raises(ArgumentError, match=r"items of b are texts, and no tokenizers came"):
+        fit_encoders(aligner(), items().a, ["a", "b"])
     data = items()
     with pytest.raises(ArgumentError, match="model is a str; expected an aligner, or two names or folders"):
         fit_encoders("one", data.a, data.b)

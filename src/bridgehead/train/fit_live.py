@@ -3,8 +3,9 @@
 This module is not about the loop (`loop`), one step (`live`) or the stages of a run (`runs`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 from bridgehead.align.dual_encoder import DualEncoderAligner
+from bridgehead.encode.huggingface import HuggingFaceEncoder
 from bridgehead.errors import ArgumentError
 from bridgehead.train.checkpoint import remove_checkpoint
 from bridgehead.train.config import TrainConfig
@@ -24,6 +26,8 @@ from bridgehead.train.loop import ProgressCallback, train_task
 from bridgehead.train.seeds import start_seed
 
 ALIGNER_NAME = "aligner"
+
+_Reader = Callable[[Any], LiveItems]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,8 @@ def fit_encoders(
 
     `model` is an aligner, trained in place, or the names or folders of two encoders: they are found as everywhere (no
     network), pooled by `live.pooling`, and get heads into `config.embed_dim` dimensions drawn from `config.seed`.
-    `items_a`, `items_b`: texts, for which `tokenizers` = (of a, of b) are needed, or inputs by name (`LiveItems.of`).
+    `items_a`, `items_b`: lists of texts, or inputs by name (`LiveItems.of`). Texts are cut to `live.max_tokens` by the
+    tokenizers of the named models; an aligner needs `tokenizers` = (of a, of b) for them.
     `links`, `valid` = (items_a, items_b, links), `classes`, `guide`, `epochs` and `progress` are those of `fit_heads`;
     without a guide a guided loss takes the encoders' rows at the start.
 
@@ -80,8 +85,9 @@ def fit_encoders(
     config, live = config or TrainConfig.of(), live or LiveConfig.of()
     if epochs is not None and (valid is not None or epochs < 1):
         raise ArgumentError(f"epochs = {epochs}; expected at least 1, and no valid pairs: the length is fixed by it")
-    data = _linked((items_a, items_b, links), tokenizers, live.max_tokens)
-    held_out = None if valid is None else _held_out(valid, tokenizers, live.max_tokens)
+    readers = _readers(model, tokenizers, (items_a, items_b), live)
+    data = _linked((items_a, items_b, links), readers)
+    held_out = None if valid is None else _held_out(valid, readers)
     notes = []
     if held_out is not None and len(held_out.links) == 0:
         held_out = None
@@ -103,8 +109,6 @@ def fit_encoders(
 
 
 def _from_names(names: Any, config: TrainConfig, live: LiveConfig) -> DualEncoderAligner:
-    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != 2:
-        raise ArgumentError(f"model is a {type(names).__name__}; expected an aligner, or two names or folders")
     temperature = 1 / config.logit_scale_init
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(start_seed(config.seed))
@@ -113,27 +117,40 @@ def _from_names(names: Any, config: TrainConfig, live: LiveConfig) -> DualEncode
         )
 
 
-def _linked(sides: tuple[Any, Any, Any], tokenizers: tuple[Any, Any] | None, max_tokens: int | None) -> LinkedItems:
-    a, b = (_items(side, number, tokenizers, max_tokens) for number, side in enumerate(sides[:2]))
+def _readers(model: Any, tokenizers: Any, items: tuple[Any, Any], live: LiveConfig) -> list[_Reader]:
+    """Return for each side what makes items of what came: texts are read by the model's own tokenizer or the given."""
+    named = not isinstance(model, DualEncoderAligner)
+    if named and (isinstance(model, str) or not isinstance(model, Sequence) or len(model) != 2):
+        raise ArgumentError(f"model is a {type(model).__name__}; expected an aligner, or two names or folders")
+    found: list[_Reader] = []
+    for number, side in enumerate(items):
+        if not isinstance(side, list | tuple):
+            found.append(LiveItems.of)
+        elif tokenizers is not None:
+            found.append(partial(LiveItems.tokenised, tokenizer=tokenizers[number], max_tokens=live.max_tokens))
+        elif named:
+            encoder = HuggingFaceEncoder(str(model[number]), pooling=live.pooling, max_tokens=live.max_tokens)
+            _, tokenizer, limit = encoder.for_training()
+            found.append(partial(LiveItems.tokenised, tokenizer=tokenizer, max_tokens=limit))
+        else:
+            raise ArgumentError(
+                f"items of {'ab'[number]} are texts, and no tokenizers came; pass tokenizers=(of a, of b), or inputs "
+                "by name"
+            )
+    return found
+
+
+def _linked(sides: tuple[Any, Any, Any], readers: list[_Reader]) -> LinkedItems:
+    a, b = (read(side) for read, side in zip(readers, sides[:2], strict=True))
     return LinkedItems.of(a, b, sides[2])
 
 
-def _items(items: Any, side: int, tokenizers: tuple[Any, Any] | None, max_tokens: int | None) -> LiveItems:
-    if not isinstance(items, list | tuple):
-        return LiveItems.of(items)
-    if tokenizers is None:
-        raise ArgumentError(
-            f"items of {'ab'[side]} are texts, and no tokenizers came; pass tokenizers=(of a, of b), or inputs by name"
-        )
-    return LiveItems.tokenised(items, tokenizers[side], max_tokens)
-
-
-def _held_out(valid: Any, tokenizers: tuple[Any, Any] | None, max_tokens: int | None) -> LinkedItems:
+def _held_out(valid: Any, readers: list[_Reader]) -> LinkedItems:
     if not isinstance(valid, tuple | list) or len(valid) != 3:
         raise ArgumentError(
             f"valid is a {type(valid).__name__}; expected (items_a, items_b, links), links None by order"
         )
-    return _linked((valid[0], valid[1], valid[2]), tokenizers, max_tokens)
+    return _linked((valid[0], valid[1], valid[2]), readers)
 
 
 def _knowledge(data: LinkedItems, config: TrainConfig, classes: Any, guide: Any) -> Knowledge:
