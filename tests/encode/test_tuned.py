@@ -83,7 +83,7 @@ def test_other_weights_in_its_place_are_refused(bert, tmp_path):
     first = make_encoder(f"text:hf={bert}")
     first.save_tuned(moved(first)[0], tmp_path / "encoder")
     shutil.copyfile(bert / "model.safetensors", tmp_path / "encoder" / "model" / "model.safetensors")
-    with pytest.raises(MismatchError, match="are not those that .* was made with"):
+    with pytest.raises(MismatchError, match="are not those that"):
         load_encoder(tmp_path / "encoder")
 
 

@@ -3,13 +3,16 @@
 This module is not about how an encoder works (`encode`).
 """
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bridgehead.encode import Encoded, Encoder, RowCache, load_encoder, make_encoder
+from bridgehead.encode.huggingface import MODEL_FOLDER
 from bridgehead.errors import EncoderError
 from bridgehead.links import Links
 from bridgehead.pairs import PairTable
@@ -140,7 +143,13 @@ def load_encoders(run: RunFolder, *parts: str) -> dict[str, Encoder]:
 def save_encoders(run: RunFolder, encoders: dict[str, Encoder], *parts: str) -> None:
     """Store fitted encoders in the run folder, or in its subfolder `parts`."""
     for side, encoder in encoders.items():
-        encoder.save(run.path(*parts, "encoders", side))
+        save_encoder(encoder, run.path(*parts, "encoders", side))
+
+
+def save_encoder(encoder: Encoder, place: Path) -> None:
+    """Store an encoder that was not tuned in a folder of a run, where the model of a tuned one may lie."""
+    shutil.rmtree(place / MODEL_FOLDER, ignore_errors=True)
+    encoder.save(place)
 
 
 def shown_name(config: RunConfig, side: str) -> str:

@@ -21,7 +21,7 @@ from bridgehead.encode.huggingface import HuggingFaceEncoder
 from bridgehead.encode.pooling import pool
 from bridgehead.files import hash_array, hash_texts
 from bridgehead.pairs import PairTable
-from bridgehead.runs.encoded import PartRows, Rows, SideRows
+from bridgehead.runs.encoded import PartRows, Rows, SideRows, save_encoder
 from bridgehead.train.checkpoint import remove_checkpoint
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
@@ -176,7 +176,7 @@ def tune(
         if isinstance(module, Network) and isinstance(encoder, HuggingFaceEncoder):
             encoder.save_tuned(module.network, place)
         else:
-            encoder.save(place)
+            save_encoder(encoder, place)
     heads.scale.load_state_dict(task.scale.state_dict())
     heads.eval().round_tables_(config.storage)
     save_heads(heads, folder / HEADS_NAME, storage=config.storage)
