@@ -43,7 +43,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class ClosedFormEvaluation:
-    """What two linear maps without training reach on the same queries and pool as the trained heads.
+    """What two linear maps without any training reach on the same queries and pool as the trained heads.
 
     `method` is that of the config, `embed_dim` the dimensions of the space that was found, and `notes` sentences on
     what differs from what was asked for. `all` and `unseen` are as in `Evaluation`. Where nothing could be fitted all
@@ -95,8 +95,8 @@ def measure(
 def closed_form(train: PartRows, test: PartRows, unseen_b: Any, config: RunConfig) -> ClosedFormEvaluation | None:
     """Return what the closed form of the config reaches, or None where it names none.
 
-    It is fitted on the rows and links that the heads train on, into a space as wide as theirs; `unseen_b` as in
-    `measure`. What cannot be fitted, or has no room in memory, is a note and no error: the run goes on without it.
+    It is fitted on the rows and links that training starts from, into a space as wide as that of the heads; `unseen_b`
+    as in `measure`. What cannot be fitted, or has no room in memory, is a note and no error: a run goes on without it.
     """
     method = config.evaluate.closed_form
     if method == "none":

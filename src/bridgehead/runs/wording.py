@@ -103,13 +103,11 @@ def evaluate_lines(
         strict = None if linear is None or linear.unseen is None else linear.unseen.b_to_a
         tables.append(_Beside(b, a, measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, strict, "unseen "))
         lines += [f"only queries whose {b} never occurred in training:", *tables[-1].table()]
-    lines.append(
-        "intervals: 95 %, by entity; untrained: ranks by the most similar training items; more: metrics.json"
-    )
+    lines.append("intervals: 95 %, by entity; untrained: ranks by the most similar training items; more: metrics.json")
     if linear is not None:
         lines += [f"closed form: {closed_form_name(linear.method)}", *(f"  {note}" for note in linear.notes)]
     added = [line for table in tables for line in table.added()]
-    lines += ["what training added to the closed form:", *added] if added else []
+    lines += ["what training added to the closed form (within the interval: may be chance):", *added] if added else []
     return lines if control is None else [*lines, *control.lines()]
 
 
