@@ -60,7 +60,8 @@ def render() -> str:
 
 def _section(name: str, annotation: Any, model: type[BaseModel]) -> list[str]:
     """Return the table of a section, and after it those of its own sections, which its table leaves out."""
-    shown = f"[{name}]" if _model(annotation, deep=False) else f"[[{name}]]"
+    one = any(_model(choice, deep=False) for choice in (annotation, *_choices(annotation)))
+    shown = f"[{name}]" if one else f"[[{name}]]"
     inner = {key: found for key, field in model.model_fields.items() if (found := _model(field.annotation))}
     plain = {key: field for key, field in model.model_fields.items() if key not in inner}
     lines = ["", f"## `{shown}`", "", _first_line(model), "", *_table(plain)]
@@ -73,6 +74,10 @@ def _model(annotation: Any, deep: bool = True) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model, get_args(annotation))), None) if deep else None
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else ()
 
 
 def _first_line(model: type[BaseModel]) -> str:
@@ -127,7 +132,7 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None:
         return "none"
-    return f"`{json.dumps(round(value, 3) if isinstance(value, float) else value)}`"
+    return f"`{json.dumps((round(value, 3) or value) if isinstance(value, float) else value)}`"
 
 
 if __name__ == "__main__":
