@@ -86,7 +86,7 @@ def test_auto_gives_the_plain_loss_whether_tiles_are_kept_or_not(n, products, to
     inputs = (z_a, z_b, torch.tensor(20.0))
     pairs = [(i, i) for i in range(n)]
     plain = value_and_gradients(lambda *x: info_nce(*x, pairs), *inputs)
-    for kept in (128 * 2**20, 5 * 2**20, 0):
+    for kept in (512 * 2**20, 5 * 2**20, 0):
         monkeypatch.setattr("bridgehead.align.losses.tiles._KEPT", kept)
         tiled = value_and_gradients(lambda *x: info_nce(*x, pairs, tile="auto", products=products), *inputs)
         assert largest_difference(tiled, plain) < tolerance
@@ -287,7 +287,7 @@ def test_a_tile_is_the_batch_where_it_is_small_a_million_scores_above_and_fewer_
     assert choose_tile(24_576, 24_576, 512, torch.float32) == 1024
     assert choose_tile(100_000, 256, 512, torch.float32) == 4096
     assert choose_tile(1200, 800, 512, torch.float32) == 1200
-    assert Tiling.of("auto", 24_576, 24_576, 512, torch.float32).kept == 32
+    assert Tiling.of("auto", 24_576, 24_576, 512, torch.float32).kept == 128
     assert Tiling.of(1024, 24_576, 24_576, 512, torch.float32).kept == 0
     # 8 x (4 x 256 x 256 + 2 x 256 x 512) x 4 bytes = 16.8 MB; twice the size needs 50 MB.
     monkeypatch.setattr("bridgehead.align.losses.tiles.available_memory", lambda: 20 * 10**6)

@@ -22,7 +22,7 @@ _ROWS = 1024
 """Rows and columns of a tile that an outer cache holds (4 MB in float32) and that still fill the matrix product."""
 _SMALL = 128
 """Rows up to which a batch is faster without tiles: operations cost more than numbers there."""
-_KEPT = 128 * 2**20
+_KEPT = 512 * 2**20
 """Most bytes of tiles that "auto" keeps between forward and backward."""
 
 
@@ -160,7 +160,7 @@ def choose_tile(n_a: int, n_b: int, d: int, dtype: torch.dtype) -> int:
     operations on them, and larger ones were no faster. That is 1,024 rows, or more where one side has fewer than that.
     Where memory is short the number is halved, down to 64, until four tiles and two panels of d columns take no more
     than an eighth of what is available. So the scores never decide the memory: working tiles take 8 MB in float32, and
-    "auto" keeps up to 128 MB of tiles (a sixteenth of what is available at most) from forward to backward, which saves
+    "auto" keeps up to 512 MB of tiles (a sixteenth of what is available at most) from forward to backward, which saves
     their second computation.
     """
     if n_a * n_b <= _ROWS * _ROWS:
