@@ -71,3 +71,12 @@ def test_a_misspelt_option_of_a_loss_is_mended(with_families):
     settings = {"pairs": {"path": "x", "a": "a", "b": "b"}, "encode": {"a": "text:ngram", "b": "text:ngram"}}
     with pytest.raises(ConfigError, match=r"did you mean 'train\.loss\.beta'"):
         config_of({**settings, "train": {"loss": {"betta": 1}}})
+
+
+def test_a_run_whose_loss_has_no_value_for_random_rows_goes_through_to_its_report(table, tmp_path):
+    settings = config(
+        table, train={"loss": {"name": "guided"}, "epochs": 2}, evaluate={"n_resamples": 0, "shuffled": 0}
+    )
+    folder = runs.RunFolder.of(settings, tmp_path / "run")
+    runs.evaluate(folder)
+    assert "random rows" not in folder.record("train")["lines"][0] and folder.path("report.html").is_file()

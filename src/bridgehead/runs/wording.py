@@ -76,9 +76,11 @@ def train_lines(content: Mapping[str, Any]) -> list[str]:
     """Return how training went."""
     best = content["history"][content["best_epoch"] - 1]
     valid = f", valid MRR {best['valid_mrr']:.3f}" if "valid_mrr" in best else ""
+    # A loss that masks candidates has no closed form for random rows.
+    chance = f" (random rows {best['chance_loss']:.3f})" if "chance_loss" in best else ""
     return [
         f"{content['epochs']} epochs in {content['seconds']:.0f} s; kept epoch {content['best_epoch']}: loss "
-        f"{best['loss']:.3f} (random rows {best['chance_loss']:.3f}){valid}, logit_scale {best['logit_scale']:.1f} "
+        f"{best['loss']:.3f}{chance}{valid}, logit_scale {best['logit_scale']:.1f} "
         f"(temperature {best['temperature']:.4f})",
         *content["notes"],
     ]
