@@ -17,6 +17,7 @@ from bridgehead.align.losses import LossConfig
 from bridgehead.negatives import NegativesConfig
 from bridgehead.runs.config import RunConfig
 from bridgehead.train import AugmentConfig, TrainConfig
+from bridgehead.train.live_config import Stage
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 INTRODUCTION = """\
@@ -89,6 +90,11 @@ def _first_line(model: type[BaseModel]) -> str:
         return "What an anchor is told from: how links meet in a batch, and rows of earlier batches."
     if model is AugmentConfig:
         return "How training rows are varied from step to step; all of it is off unless asked for."
+    if model is Stage:
+        return (
+            "Weights that are frozen first and trained from an epoch on. Without any entry each encoder of `text:hf` "
+            "is trained from epoch 1."
+        )
     return (model.__doc__ or "").strip().splitlines()[0]
 
 

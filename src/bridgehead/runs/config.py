@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from bridgehead.errors import ConfigError, InputFileNotFoundError
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.config_faults import config_faults
-from bridgehead.train.live_config import LiveConfig
+from bridgehead.train.live_config import StagesConfig
 
 STARTER = "starter"
 CHEMICALS = "chemicals"
@@ -145,9 +145,7 @@ class RunConfig(_Section):
     split: SplitConfig = SplitConfig()
     encode: EncodeConfig
     train: TrainConfig = TrainConfig.of()
-    live: LiveConfig | None = Field(
-        None, description="Train encoders of text too, in stages; without this section they stay as they are."
-    )
+    live: StagesConfig | None = None
     evaluate: EvaluateConfig = EvaluateConfig()
     index: IndexConfig = IndexConfig()
     examples: tuple[ExampleQuery, ...] = ()
@@ -201,10 +199,14 @@ class RunConfig(_Section):
                     f"live.stages: {stage.group} is trained from epoch {stage.from_epoch} on, the first being 0, and "
                     f"train.epochs = {self.train.epochs}; it would never be: raise train.epochs or lower from_epoch"
                 )
-        if self.train.norm == "batch" and self.live.mini_batch is not None:
+        if self.live.mini_batch is None:
             raise ValueError(
-                "train.norm = 'batch' normalises over a whole batch, and live.mini_batch cuts it into chunks; take "
-                "another norm"
+                "live.mini_batch is none, which a config file cannot say; give a number, such as that of a whole batch"
+            )
+        if self.train.norm == "batch":
+            raise ValueError(
+                "train.norm = 'batch' normalises over a whole batch, and [live] encodes live.mini_batch items at a "
+                "time; take another norm"
             )
         return self
 

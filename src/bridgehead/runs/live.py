@@ -28,7 +28,7 @@ from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.fit import HEADS_NAME
 from bridgehead.train.knowledge import Knowledge, knowledge_of
 from bridgehead.train.live import LiveTask
-from bridgehead.train.live_config import LiveConfig
+from bridgehead.train.live_config import LiveConfig, StagesConfig
 from bridgehead.train.live_items import LinkedItems, LiveItems
 from bridgehead.train.loop import LoopResult, ProgressCallback, train_task
 from bridgehead.train.seeds import start_seed
@@ -131,7 +131,7 @@ def tune(
     table: PairTable,
     part: PartRows,
     config: TrainConfig,
-    live: LiveConfig,
+    live: StagesConfig,
     folder: Path,
     *,
     valid: PartRows | None = None,
@@ -163,7 +163,7 @@ def tune(
         Bridge(sides["a"], sides["b"]),
         _linked(sides, part),
         config,
-        live,
+        LiveConfig.of(live.model_dump()),
         valid=None if valid is None else _linked(sides, valid),
         knowledge=_knowledge(part, config, classes),
     )
@@ -226,7 +226,7 @@ def _knowledge(part: PartRows, config: TrainConfig, classes: tuple[Any, Any] | N
     )
 
 
-def _trained(task: LiveTask, live: LiveConfig) -> list[dict[str, Any]]:
+def _trained(task: LiveTask, live: StagesConfig) -> list[dict[str, Any]]:
     found = []
     for stage in live.stages:
         encoder = f"encoder_{stage.side}"

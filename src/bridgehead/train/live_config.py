@@ -6,7 +6,7 @@ is not about which encoders there are.
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -47,11 +47,8 @@ class Stage(BaseModel):
         return None if last is None else int(last)
 
 
-class LiveConfig(BaseModel):
-    """Settings of `fit_encoders` beside those of `TrainConfig`; frozen, and unknown keys are refused.
-
-    Make one from untrusted values with `LiveConfig.of(...)`, which raises `ConfigError` with one phrase per fault.
-    """
+class StagesConfig(BaseModel):
+    """Which encoders are trained with the heads, from which epoch on and at which rate; without it none is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -72,13 +69,9 @@ class LiveConfig(BaseModel):
     cache_frozen: bool = Field(
         True, description="Encode the items of a frozen encoder once and keep the rows until it is unfrozen."
     )
-    max_tokens: int | None = Field(None, ge=1, description="Tokens an item is cut to; none: what the model takes.")
-    pooling: Literal["cls", "mean", "max", "last"] = Field(
-        "mean", description="From hidden states to a row, where encoders are given by name."
-    )
 
     @model_validator(mode="after")
-    def _stages_follow(self) -> "LiveConfig":
+    def _stages_follow(self) -> Self:
         for side in "ab":
             own = [stage for stage in self.stages if stage.side == side]
             epochs = [stage.from_epoch for stage in own]
@@ -90,6 +83,18 @@ class LiveConfig(BaseModel):
                     f"{names}"
                 )
         return self
+
+
+class LiveConfig(StagesConfig):
+    """Settings of `fit_encoders` beside those of `TrainConfig`; frozen, and unknown keys are refused.
+
+    Make one from untrusted values with `LiveConfig.of(...)`, which raises `ConfigError` with one phrase per fault.
+    """
+
+    max_tokens: int | None = Field(None, ge=1, description="Tokens an item is cut to; none: what the model takes.")
+    pooling: Literal["cls", "mean", "max", "last"] = Field(
+        "mean", description="From hidden states to a row, where encoders are given by name."
+    )
 
     @classmethod
     def of(cls, settings: Any = None, **changes: Any) -> "LiveConfig":
