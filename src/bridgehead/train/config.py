@@ -74,7 +74,9 @@ class TrainConfig(BaseModel):
     patience: int | None = Field(
         6, ge=1, description="Epochs without a better validation before the stop; none: never."
     )
-    device: str = Field("cpu", min_length=1, description="Where to train: cpu, cuda, cuda:1 or mps.")
+    device: str = Field(
+        "cpu", min_length=1, description="Where to train: cpu, cuda, cuda:1, mps, or accelerate: what accelerate finds."
+    )
     precision: Literal["float32", "bf16", "fp16"] = Field(
         "float32", description="What heads multiply in; weights, moments, normalisation and logits stay float32."
     )

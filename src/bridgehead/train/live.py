@@ -119,9 +119,7 @@ class LiveTask:
         self.model = LiveModel(aligner, self.objective, self.scale).to(self.precision.device)
         size = config.links_per_batch(len(data.links.expanded().pairs))
         self.plan = BatchPlan(data.links, size, config.seed, config.negatives)
-        # Stages begin with an epoch: their first step is counted in batches that there are, after merging.
-        plain = config.negatives.sampling == "random"
-        self.n_batches = len(self.plan.batches(0)) if plain else self.plan.n_batches
+        self.n_batches = self.plan.n_batches
         self._start = hash_weights(self.model)
         held_out = (None, None) if valid is None else (valid.a, valid.b)
         self.sides = tuple(

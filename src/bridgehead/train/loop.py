@@ -80,6 +80,7 @@ class _Loop:
         self.optimiser = make_optimiser(self.groups, config)
         self.state = Progress()
         self.sums = EpochSums()
+        self.epoch_batches = task.n_batches
         self.watched = _watched(self.groups, task.precision.kind)
         self.best: dict[str, torch.Tensor] = {}
         self.key = "" if folder is None else hash_texts([config.fingerprint(), str(epochs), task.key()])
@@ -123,6 +124,7 @@ class _Loop:
         begin = task.resume_epoch if self.resumed_within else task.begin_epoch
         self.resumed_within = False
         batches = begin(state.epoch)
+        self.epoch_batches = len(batches)
         task.model.train()
         while state.batch < len(batches):
             started = time.monotonic()
@@ -134,14 +136,16 @@ class _Loop:
                 self._save_if_due()
 
     def _step(self, batch: Any) -> None:
-        set_group_rates(self.optimiser, self._rates(self.state.step))
+        set_group_rates(self.optimiser, self._rates(self.state.epoch, self.state.batch))
         self.optimiser.zero_grad()
         outcome = self.task.backward(batch, self.state.epoch, self.state.batch)
         stepped = self.task.precision.step(self.optimiser, self.watched)  # type: ignore[arg-type]
         self.task.scale.project_()
         self.sums.add(outcome, stepped)
 
-    def _rates(self, step: int) -> list[float]:
+    def _rates(self, epoch: int, batch: int) -> list[float]:
+        """Return the rate of each group; an epoch covers its share of the plan however many batches it has."""
+        step = epoch * self.task.n_batches + batch * self.task.n_batches / self.epoch_batches
         firsts = [group.from_epoch * self.task.n_batches for group in self.groups]
         return [
             group_rate(step, first, self.planned, self.warmup, group.learning_rate)
@@ -154,7 +158,7 @@ class _Loop:
         self.task.model.eval()
         metrics = self.task.validate()
         scale = float(self.task.scale().detach())
-        rates = self._rates(state.step - 1)
+        rates = self._rates(state.epoch, state.batch - 1)
         line: dict[str, Any] = {
             "epoch": state.epoch + 1,
             **self.sums.means(),

@@ -85,8 +85,8 @@ def make_optimiser(groups: Sequence[ParameterGroup], config: TrainConfig) -> Fus
     return FusedAdamW(own, config.betas)
 
 
-def learning_rate(step: int, planned: int, warmup: int, peak: float) -> float:
-    """Return the rate of step 0, 1, ... `planned` - 1.
+def learning_rate(step: float, planned: int, warmup: int, peak: float) -> float:
+    """Return the rate of step 0, 1, ... `planned` - 1, or between two of them.
 
     It rises linearly over `warmup` steps to `peak`, then falls as half a cosine to 0 at `planned`; later steps have 0.
     """
@@ -97,7 +97,7 @@ def learning_rate(step: int, planned: int, warmup: int, peak: float) -> float:
     return peak * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (planned - warmup)))
 
 
-def group_rate(step: int, first: int, planned: int, warmup: int, peak: float) -> float:
+def group_rate(step: float, first: int, planned: int, warmup: int, peak: float) -> float:
     """Return the rate of a group that is trained from the step `first` on: 0 before it.
 
     It follows the cosine of all (`learning_rate`), and rises to it over `warmup` steps of its own: moments that are

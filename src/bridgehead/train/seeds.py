@@ -8,6 +8,8 @@ draws what it would have drawn. This module is not about the order of batches, w
 import numpy as np
 import torch
 
+from bridgehead.train.precision import accelerator
+
 # One stream for each use, so that none repeats another's draws; 1 is the order of batches.
 _STEP, _START = 2, 3
 
@@ -28,7 +30,7 @@ def seed_draws(seed: int) -> None:
     On the CPU alone that is done directly: `torch.manual_seed` asks every kind of device first, which takes most of a
     millisecond, a tenth of a small step.
     """
-    if torch.cuda.is_available() or torch.backends.mps.is_available():
+    if accelerator()[1]:
         torch.manual_seed(seed)
     else:
         torch.default_generator.manual_seed(seed)
