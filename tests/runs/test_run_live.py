@@ -162,6 +162,15 @@ def test_it_is_said_what_is_trained_from_which_epoch_and_how_many_weights(tuned,
     assert any(line.startswith("text: ") and "have more than 12 tokens and were cut there" in line for line in trained)
 
 
+def test_report_and_card_speak_of_the_tuned_encoder(tuned, frozen):
+    card, page = tuned.path("card.md").read_text(), tuned.path("report.html").read_text()
+    assert "trained together with the encoder of text;" in card and "on frozen encoders" not in card
+    assert "on frozen encoders" in frozen.path("card.md").read_text()
+    shown = load_encoder(tuned.path("encoders", "b")).fingerprint()[:16]
+    for text in (card.replace("\\", ""), page):
+        assert "(tuned), 16 columns" in text and shown in text and "weights trained from epoch 2 on" in text
+
+
 def test_what_is_done_is_not_done_again(tuned, settings, tmp_path):
     shutil.copytree(tuned.folder.parent, tmp_path / "copy")
     folder = tmp_path / "copy" / "run"

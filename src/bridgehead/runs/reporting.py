@@ -15,6 +15,7 @@ from bridgehead.pairs.chemicals_data import CHEMICALS_ATTRIBUTION
 from bridgehead.pairs.starter_data import ATTRIBUTION
 from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
 from bridgehead.runs.evaluation import Evaluation
+from bridgehead.runs.fitting import trained_lines
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.stages import HEADS_FILE, Work, evaluate_key, stored_control
 from bridgehead.runs.wording import closed_form_name
@@ -80,7 +81,7 @@ def _card(content: report.ReportContent, config: RunConfig) -> report.CardConten
     a, b = content.names
     return report.CardContent(
         title=content.title,
-        summary=f"Two heads that bring {a} and {b} into one space, on frozen encoders; made with bridgehead.",
+        summary=f"Two heads that bring {a} and {b} into one space, {_on_what(config)}; made with bridgehead.",
         names=content.names,
         licence=_STARTER_LICENCE if config.pairs.path == STARTER else "other",
         aligned=content.aligned,
@@ -94,6 +95,14 @@ def _card(content: report.ReportContent, config: RunConfig) -> report.CardConten
         refit=content.refit,
         closed_form=content.closed_form,
     )
+
+
+def _on_what(config: RunConfig) -> str:
+    if config.live is None:
+        return "on frozen encoders"
+    named = zip("ab", config.pairs.shown, strict=True)
+    tuned = [name for side, name in named if any(stage.side == side for stage in config.live.stages)]
+    return f"trained together with the encoder{'s' if len(tuned) > 1 else ''} of {' and '.join(tuned)}"
 
 
 def _example(stored: dict[str, Any]) -> report.Example:
@@ -126,17 +135,20 @@ def _stored(run: RunFolder) -> dict[str, Any]:
 
 def _facts(config: RunConfig, checked: dict[str, Any], encoded: dict[str, Any], trained: dict[str, Any]) -> Any:
     split = checked["split"]
+    # Those that were evaluated: with [live] the stage train tunes what the stage encode stored.
+    encoders = trained.get("encoders", encoded)
     facts = [
-        (name, f"{encoded[side]['encoder']}, {encoded[side]['n_columns']:,} columns")
+        (name, f"{encoders[side]['encoder']}, {encoded[side]['n_columns']:,} columns")
         for side, name in zip(("a", "b"), config.pairs.shown, strict=True)
     ]
     held = {"a": config.pairs.shown[0], "b": config.pairs.shown[1], "both": "both sides"}[split["hold_out"]]
     facts.append(("held out", f"entities of {held}, split seed {split['seed']}"))
     for part, counts in split["counts"].items():
         facts.append((part, ", ".join(f"{count:,} {what}" for what, count in _named(counts, config).items())))
+    facts += [("trained with the heads", line) for line in trained_lines(config, trained.get("trained", []))]
     facts.append(("heads", f"epoch {trained['best_epoch']} of {trained['epochs']}, sha256 {trained['heads'][:16]}"))
     for side, name in zip(("a", "b"), config.pairs.shown, strict=True):
-        facts.append((f"fingerprint of the {name} encoder", encoded[side]["fingerprint"][:16]))
+        facts.append((f"fingerprint of the {name} encoder", encoders[side]["fingerprint"][:16]))
     return facts
 
 

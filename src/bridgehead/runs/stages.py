@@ -184,6 +184,10 @@ def train(work: Work) -> dict[str, Any]:
         "heads": hash_file(run.path(HEADS_FILE)),
         "model": _model_fingerprint(run),
         "trained": result.trained,
+        "encoders": {
+            side: {"encoder": encoder.spec, "fingerprint": encoder.fingerprint()}
+            for side, encoder in load_encoders(run).items()
+        },
         "seconds": round(time.monotonic() - started, 2),
     }
     lines = [*trained_lines(run.config, result.trained), *train_lines(content)]
