@@ -45,14 +45,13 @@ class FusedAdamW:
             moved = [parameter for parameter in group["params"] if parameter.grad is not None]
             if not moved:
                 continue
-            states = [self.state.get(parameter) or self._begin(parameter) for parameter in moved]
-            steps = [state["step"] for state in states]
+            means, squares, steps = self._moments(moved)
             torch._foreach_add_(steps, 1)
             torch._fused_adamw_(
                 moved,
                 [parameter.grad for parameter in moved],
-                [state["exp_avg"] for state in states],
-                [state["exp_avg_sq"] for state in states],
+                means,
+                squares,
                 [],
                 steps,
                 lr=group["lr"],
@@ -63,6 +62,11 @@ class FusedAdamW:
                 amsgrad=False,
                 maximize=False,
             )
+
+    def _moments(self, moved: list[nn.Parameter]) -> list[list[torch.Tensor]]:
+        """Return the moments and step counts of these weights, a list for each kind."""
+        states = [self.state.get(parameter) or self._begin(parameter) for parameter in moved]
+        return [[state[kind] for state in states] for kind in _MOMENTS]
 
     def _begin(self, parameter: nn.Parameter) -> dict[str, torch.Tensor]:
         self.state[parameter] = {

@@ -58,6 +58,8 @@ class RowsTask:
         self.n_batches = self.plan.n_batches
         device = self.precision.device
         self.loss = BatchLoss.of(self.objective, config, data.links, knowledge, config.embed_dim, device)
+        # Seeding takes a tenth of a millisecond, which small steps without dropout do not need to pay.
+        self.draws = config.dropout > 0 or config.input_dropout > 0
         config.augment.check_cached(*(side_shape(rows)[1] for rows in (data.rows_a, data.rows_b)))
         self.std_a, self.std_b = (
             column_std(rows) if config.augment.feature_noise and not side_shape(rows)[1] else None
@@ -103,7 +105,8 @@ class RowsTask:
         links name is a candidate in proportion, and being frequent earns it nothing (sampling corrects for it).
         """
         rows_a, rows_b = batch
-        seed_draws(step_seed(self.config.seed, epoch, number))
+        if self.draws:
+            seed_draws(step_seed(self.config.seed, epoch, number))
         with self.precision.autocast():
             z_a, z_b, scale = self._projected(rows_a, rows_b, epoch, number)
         parts, outcome = self.loss(z_a, z_b, scale, rows_a, rows_b)

@@ -94,9 +94,30 @@ class Positives:
         return int((self.counts_a == 0).sum()), int((self.counts_b == 0).sum())
 
     @cached_property
+    def flat(self) -> torch.Tensor:
+        """Where the positives stand among n_a x n_b scores, row after row, (P,) int64."""
+        return self.a * self.n_b + self.b
+
+    @cached_property
+    def shares_a(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """What each row of a (n_a,) and each positive (P,) counts in the mean over the anchors of a, float64."""
+        return _shares(self.counts_a, self.a)
+
+    @cached_property
+    def shares_b(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `shares_a`, for the anchors of b."""
+        return _shares(self.counts_b, self.b)
+
+    @cached_property
     def single(self) -> bool:
         """Whether each row that has a positive has exactly one."""
         return int(self.counts_a.amax()) <= 1 and int(self.counts_b.amax()) <= 1
+
+
+def _shares(counts: torch.Tensor, anchor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    weights = (counts > 0).double()
+    weights /= weights.sum()
+    return weights, (weights / counts.clamp(min=1))[anchor]
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,8 @@ class _SinglePass(torch.autograd.Function):
         cosines = unit_a @ unit_b.T
         scores = cosines * scale
         sides = [
-            None if direction == "b_to_a" else _side(scores, 1, p.counts_a, p),
-            None if direction == "a_to_b" else _side(scores, 0, p.counts_b, p),
+            None if direction == "b_to_a" else _side(scores, 1, *p.shares_a, p),
+            None if direction == "a_to_b" else _side(scores, 0, *p.shares_b, p),
         ]
         ctx.rows = (unit_a, norms_a, unit_b, norms_b, cosines, scale)
         ctx.by_scores = [None if side is None else side[1] for side in sides]
@@ -75,16 +75,15 @@ def _unit(rows: torch.Tensor, wide: torch.dtype) -> tuple[torch.Tensor, torch.Te
     return rows / norms, norms
 
 
-def _side(scores: torch.Tensor, dim: int, counts: torch.Tensor, p: Positives) -> tuple[torch.Tensor, torch.Tensor]:
+def _side(
+    scores: torch.Tensor, dim: int, weights: torch.Tensor, shares: torch.Tensor, p: Positives
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss of one direction and its derivative by the scores; candidates are along `dim`."""
     logs = torch.log_softmax(scores, dim)
-    weights = (counts > 0).to(scores.dtype)
-    weights /= weights.sum()
-    anchor = p.a if dim == 1 else p.b
-    shares = (weights / counts.clamp(min=1))[anchor]
-    loss = -torch.dot(shares, logs[p.a, p.b])
+    weights, shares = weights.to(scores.dtype), shares.to(scores.dtype)
+    loss = -torch.dot(shares, logs.view(-1)[p.flat])
     by_scores = logs.exp_().mul_(weights.unsqueeze(dim))
-    by_scores.view(-1).index_add_(0, p.a * p.n_b + p.b, shares, alpha=-1)
+    by_scores.view(-1).index_add_(0, p.flat, shares, alpha=-1)
     return loss, by_scores
 
 
