@@ -50,7 +50,12 @@ def figures(run: RunFolder) -> dict[str, float]:
     """Return the figures of a finished run."""
     metrics = run.record("evaluate")
     found: dict[str, float] = {}
-    for name, part in (("", "all"), ("unseen ", "unseen_text"), ("untrained ", "baseline")):
+    for name, part in (
+        ("", "all"),
+        ("unseen ", "unseen_text"),
+        ("untrained ", "baseline"),
+        ("closed form ", "closed_form"),
+    ):
         values: dict[str, Any] = metrics[part]
         found[f"{name}text to molecule recall@10"] = values["b_to_a.recall@10"]
         found[f"{name}molecule to text MRR"] = values["a_to_b.mrr"]

@@ -189,7 +189,7 @@ def refit(source: Source, as_json: Json = False, debug: Debug = False) -> None:
 def evaluate(source: Source, as_json: Json = False, debug: Debug = False) -> None:
     """Measure retrieval on the pairs held out.
 
-    Beside each figure: chance, an untrained baseline, and a control trained on shuffled links.
+    Beside each figure: chance, an untrained baseline, a closed form (CCA), and a control trained on shuffled links.
     """
     _stage("evaluate", source, as_json, debug)
 
