@@ -91,6 +91,15 @@ def test_run_says_where_the_report_is_and_how_to_search(stage):
     }  # fmt: skip
 
 
+def test_run_says_what_was_trained_where_encoders_were(stage):
+    records = {"train": {"trained": [{}], "lines": ["5 of 9 weights trained"]}, "evaluate": RECORD}
+    done = SimpleNamespace(folder=Path("x"), record=records.__getitem__, path=Path("x").joinpath)
+    stage("run", lambda config, folder=None, progress=None: done)
+    assert call("run", "c.toml").stdout.startswith("5 of 9 weights trained\n\n")
+    records["train"]["trained"] = []
+    assert "5 of 9" not in call("run", "c.toml").stdout
+
+
 def test_init_writes_the_config_and_does_not_replace_one(stage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []

@@ -2,6 +2,10 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from bridgehead.runs import live as live_module
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import prepare
 from bridgehead.runs.stages import Work
+from bridgehead.runs.toml import to_toml
 from bridgehead.search import open_space
 from tiny_models import write_bert
 
@@ -249,6 +254,49 @@ def test_stopped_while_it_trains_or_writes_it_ends_in_the_same_bits(settings, wh
     runs.train(RunFolder.of(settings(), tmp_path / "run"))
     assert outcome(run) == whole
     assert not list(run.folder.rglob("*.part")) and not list(run.folder.rglob("checkpoint*"))
+
+
+PROGRAM = """
+import sys
+from bridgehead import runs
+print("begins", flush=True)
+runs.run(sys.argv[1])
+print("ends", flush=True)
+"""
+
+
+def started(path):
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "begins\n"
+    return process
+
+
+@pytest.mark.slow
+def test_killed_at_random_instants_it_ends_in_the_same_bits(settings, tmp_path):
+    places = []
+    for name in ("whole", "killed"):
+        cache = {"cache": str(tmp_path / name / "cache")}
+        made = settings(evaluate={"shuffled": 1}, train={"epochs": 4}, encode=cache)
+        (tmp_path / name).mkdir()
+        places.append(tmp_path / name / "config.toml")
+        places[-1].write_text(to_toml({**made.plain(), "folder": "run"}))
+    begun = time.monotonic()
+    with started(places[0]) as process:
+        assert process.stdout.read() == "ends\n"
+    length, rng, kills = time.monotonic() - begun, np.random.default_rng(0), 0
+    for _ in range(6):
+        with started(places[1]) as process:
+            time.sleep(float(rng.uniform(0.3, 0.9) * length))
+            process.send_signal(signal.SIGKILL)
+        kills += process.returncode == -signal.SIGKILL
+    with started(places[1]) as process:
+        assert process.stdout.read() == "ends\n"
+    assert kills >= 2
+    whole, killed = (RunFolder.of(path.parent / "run") for path in places)
+    assert outcome(killed) == outcome(whole)
+    files = ["metrics.json", "refit/heads.safetensors", "refit/encoders/b/model/model.safetensors", "refit/refit.json"]
+    assert [killed.path(name).read_bytes() for name in files] == [whole.path(name).read_bytes() for name in files]
+    assert not list(killed.folder.rglob("*.part")) and not list(killed.folder.rglob("checkpoint*"))
 
 
 def test_heads_start_where_those_over_frozen_encoders_start_and_learn_the_same_while_nothing_thaws(

@@ -145,11 +145,13 @@ def run(
         from bridgehead import runs
 
         finished = runs.run(source, folder=folder, progress=current.progress)
-        record = finished.record("evaluate")
+        record, trained = finished.record("evaluate"), finished.record("train")
         report = finished.path("report.html")
         current.show(
             {"folder": finished.folder, "report": report, "evaluate": record},
             [
+                # Where encoders were trained, it is said which, and what of them.
+                *([*_lines_of(trained), ""] if trained.get("trained") else []),
                 *_lines_of(record),
                 "",
                 f"report: {report}",
