@@ -6,6 +6,7 @@ import torch
 
 from bridgehead.align.losses.infonce import info_nce
 from bridgehead.errors import ArgumentError, ConfigError, LinksError
+from bridgehead.train.carried import carried_state, restore_carried
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.live import LiveTask, hash_weights
 from bridgehead.train.live_config import LiveConfig
@@ -196,8 +197,8 @@ def test_the_key_follows_data_settings_and_first_weights():
 def test_the_state_comes_back():
     own, again = (task(config={"precision": "fp16"}) for _ in range(2))
     own.precision.skipped_steps = 3
-    again.load_state(own.state())
-    assert again.precision.skipped_steps == 3 and again.state() == own.state()
+    restore_carried(again, carried_state(own))
+    assert again.precision.skipped_steps == 3 and carried_state(again) == carried_state(own)
 
 
 def test_the_temperature_of_the_aligner_is_the_learned_one_at_the_end():
@@ -223,7 +224,7 @@ def test_in_half_precision_encoders_multiply_in_it_and_the_loss_in_float32(preci
     factor = 1.0
     if precision == "fp16":
         factor = 64.0
-        own.load_state(own.state() | {"precision.loss_scale": torch.tensor(factor)})
+        restore_carried(own, carried_state(own) | {"precision.loss_scale": torch.tensor(factor)})
     outcome, found = gradients(own)
     assert seen == [(kind, torch.float32, False)]
     expected_outcome, expected = gradients(without_dropout(mini_batch=4))

@@ -16,7 +16,7 @@ from bridgehead.links import Links
 from bridgehead.negatives.bank import MemoryBank, bank_loss
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.knowledge import Knowledge
-from bridgehead.train.task import StepOutcome, mean_outcome, step_outcome
+from bridgehead.train.outcome import StepOutcome, mean_outcome, step_outcome
 from bridgehead.vectors import IntArray
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bridgehead.align.losses.information import mutual_information_bound, no_signal_warning
-from bridgehead.train.task import StepOutcome
+from bridgehead.train.outcome import StepOutcome
 
 
 @dataclass

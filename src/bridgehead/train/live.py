@@ -6,14 +6,12 @@ Gradients in chunks are in `cached_gradients`, which weights are trained when in
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from bridgehead.align.losses.objective import Objective
 from bridgehead.align.scale import LogitScale
 from bridgehead.errors import ConfigError
-from bridgehead.evaluate import retrieval_report
 from bridgehead.files import hash_array, hash_json, hash_texts
 from bridgehead.negatives.plan import BatchPlan
 from bridgehead.train.augment import batch_generator
@@ -25,10 +23,12 @@ from bridgehead.train.knowledge import Knowledge
 from bridgehead.train.live_config import LiveConfig
 from bridgehead.train.live_items import LinkedItems
 from bridgehead.train.live_side import LiveSide
+from bridgehead.train.outcome import StepOutcome
 from bridgehead.train.precision import Precision
 from bridgehead.train.seeds import step_seed
 from bridgehead.train.stages import staged_groups, train_epoch
-from bridgehead.train.task import ParameterGroup, StepOutcome, under
+from bridgehead.train.task import ParameterGroup
+from bridgehead.train.validation import metrics_of_rows
 from bridgehead.vectors import IntArray
 
 
@@ -215,26 +215,7 @@ class LiveTask:
         if self.valid is None:
             return {}
         rows_a, rows_b = (side.unit_rows(held_out=True) for side in self.sides)
-        report = retrieval_report(rows_a, rows_b, self.valid.links, ks=(10,), n_resamples=0)
-        forth, back = report.a_to_b, report.b_to_a
-        return {
-            "valid_mrr": (forth.mrr + back.mrr) / 2,
-            "valid_mrr_a_to_b": forth.mrr,
-            "valid_mrr_b_to_a": back.mrr,
-            "valid_recall@10": (forth.recall[10] + back.recall[10]) / 2,
-        }
-
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the precision's counts and scale, what was mined, and the memory bank."""
-        state = {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
-        state |= {f"plan.{name}": torch.from_numpy(np.asarray(array)) for name, array in self.plan.state().items()}
-        return state | {f"bank.{name}": tensor for name, tensor in self.loss.state().items()}
-
-    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Put back what `state` gave. Raises `RunStateError`."""
-        self.precision.load_state(under("precision.", tensors))
-        self.plan.load_state({name: tensor.numpy() for name, tensor in under("plan.", tensors).items()})
-        self.loss.load_state(under("bank.", tensors))
+        return metrics_of_rows(rows_a, rows_b, self.valid.links)
 
 
 def hash_weights(model: nn.Module) -> str:

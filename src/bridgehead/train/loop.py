@@ -15,6 +15,7 @@ from torch import nn
 
 from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.files import hash_texts
+from bridgehead.train.carried import carried_state, restore_carried, under
 from bridgehead.train.checkpoint import Progress, load_checkpoint, save_checkpoint
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.epoch_line import EpochSums, closing_notes
@@ -25,7 +26,7 @@ from bridgehead.train.optimiser import (
     restore_optimiser,
     set_group_rates,
 )
-from bridgehead.train.task import ParameterGroup, Task, under
+from bridgehead.train.task import ParameterGroup, Task
 from bridgehead.train.trackers import History
 
 ProgressCallback = Callable[[int, int, dict[str, Any]], None]
@@ -100,7 +101,7 @@ class _Loop:
             self.sums = EpochSums(**self.state.sums)
             self.task.model.load_state_dict(under("model.", tensors))
             restore_optimiser(self.optimiser, self.task.model, tensors)
-            self.task.load_state(under("task.", tensors))
+            restore_carried(self.task, under("task.", tensors))
             self.best = under("best.", tensors)
             self.resumed_within = self.state.batch > 0
         self.log.restart(self.state.history)
@@ -200,7 +201,7 @@ class _Loop:
         self.state.sums = self.sums.plain()
         tensors = {f"model.{name}": tensor for name, tensor in self.task.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        tensors |= {f"task.{name}": tensor for name, tensor in self.task.state().items()}
+        tensors |= {f"task.{name}": tensor for name, tensor in carried_state(self.task).items()}
         tensors |= optimiser_tensors(self.optimiser, self.task.model)
         try:
             save_checkpoint(self.folder, self.key, self.state, tensors)

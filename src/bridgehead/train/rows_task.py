@@ -18,9 +18,10 @@ from bridgehead.train.batch_loss import BatchLoss
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.knowledge import Knowledge
+from bridgehead.train.outcome import StepOutcome
 from bridgehead.train.precision import Precision
 from bridgehead.train.seeds import seed_draws, start_seed, step_seed
-from bridgehead.train.task import ParameterGroup, StepOutcome, under
+from bridgehead.train.task import ParameterGroup
 from bridgehead.train.validation import validation_metrics
 from bridgehead.vectors import IntArray
 
@@ -116,18 +117,6 @@ class RowsTask:
     def validate(self) -> dict[str, float]:
         """Return the MRR of both directions on the validation pairs, where there are any."""
         return {} if self.valid is None else validation_metrics(self.heads, self.valid)
-
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return the precision's counts and scale, mined neighbours and the bank."""
-        state = {f"precision.{name}": tensor for name, tensor in self.precision.state().items()}
-        state |= {f"plan.{name}": torch.from_numpy(np.asarray(array)) for name, array in self.plan.state().items()}
-        return state | {f"bank.{name}": tensor for name, tensor in self.loss.state().items()}
-
-    def load_state(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Put back what `state` gave."""
-        self.precision.load_state(under("precision.", tensors))
-        self.plan.load_state({name: tensor.numpy() for name, tensor in under("plan.", tensors).items()})
-        self.loss.load_state(under("bank.", tensors))
 
     def _projected(
         self, rows_a: IntArray, rows_b: IntArray, epoch: int, number: int
