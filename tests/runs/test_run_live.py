@@ -77,7 +77,6 @@ def test_the_validation_of_the_kept_epoch_is_that_of_what_was_stored(tuned):
 
 
 def heads_scale(path):
-
     return float(load_heads(path).scale().detach())
 
 
