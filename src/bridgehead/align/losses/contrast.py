@@ -5,6 +5,7 @@ A loss is a function of two sets of rows, s and links. It makes a `Contrast` of 
 is not about any one loss.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -209,7 +210,18 @@ class Contrast:
             assert found is not None
             loss = found
         self.check_finite(loss)
+        idle_a, idle_b = self.positives.left_out
+        self.check_idle(idle_a > 0 and b_to_a is None, idle_b > 0 and a_to_b is None)
         return LossParts(loss, a_to_b, b_to_a, *self.positives.left_out)
+
+    def check_idle(self, in_a: bool, in_b: bool) -> None:
+        """Raise `NonFiniteRowsError` where a side with rows that the loss leaves out altogether is not finite.
+
+        Such a row does not show in the value, but 0 times NaN in the gradient would be NaN.
+        """
+        for wanted, rows in ((in_a, self.z_a), (in_b, self.z_b)):
+            if wanted and not bool(torch.isfinite(rows.detach()).all()):
+                raise _not_finite(self.z_a, self.z_b, self.scale)
 
     def check_finite(self, loss: torch.Tensor) -> None:
         """Raise `NonFiniteRowsError`, naming the rows, unless `loss` is finite."""
@@ -258,13 +270,43 @@ def scalar(logit_scale: torch.Tensor | float, like: torch.Tensor) -> torch.Tenso
         raise ArgumentError(
             f"logit_scale is a {type(logit_scale).__name__}; expected one number or tensor, s = 1 / temperature"
         )
-    scale = torch.as_tensor(logit_scale, dtype=dtype, device=like.device)
+    if isinstance(logit_scale, torch.Tensor) and logit_scale.is_complex():
+        raise ArgumentError(f"logit_scale has dtype {logit_scale.dtype}; expected one real number, s = 1 / temperature")
+    scale = torch.as_tensor(in_range(logit_scale), dtype=dtype, device=like.device)
     if scale.numel() != 1:
         raise ArgumentError(f"logit_scale has shape {tuple(scale.shape)}; expected one number, s = 1 / temperature")
     value = float(scale.detach())
     if not 0 <= value < math.inf:
         raise ArgumentError(f"logit_scale = {value}; expected a finite number of 0 or more (1 / temperature)")
     return scale.reshape(())
+
+
+def in_range(number: Any) -> Any:
+    """Return `number`, or infinity in place of an int beyond all floats, for a check of its range to find."""
+    if not isinstance(number, int):
+        return number
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def first_derivatives_only(backward: Callable[..., Any]) -> Any:
+    """Return the `backward` of a function whose gradient has none itself, refusing `create_graph=True`.
+
+    Torch would take the gradient for a constant there, and what is differentiated through it would be wrong unseen.
+    """
+
+    @functools.wraps(backward)
+    def checked(ctx: Any, *gradients: Any) -> Any:
+        if torch.is_grad_enabled():
+            raise ArgumentError(
+                "the gradient was asked for with create_graph=True, and this computation has no second derivatives; "
+                "expected create_graph=False, or InfoNCE and sigmoid with tile=None and no uniformity term"
+            )
+        return backward(ctx, *gradients)
+
+    return checked
 
 
 def check_rows(z_a: torch.Tensor, z_b: torch.Tensor) -> None:
@@ -278,6 +320,8 @@ def check_rows(z_a: torch.Tensor, z_b: torch.Tensor) -> None:
             raise ShapeError(f"{name} has shape {tuple(rows.shape)}; expected at least one row and one column")
         if not rows.is_floating_point():
             raise ArgumentError(f"{name} has dtype {rows.dtype}; expected floating point rows")
+        if rows.layout != torch.strided:
+            raise ArgumentError(f"{name} is a sparse tensor ({rows.layout}); expected dense rows: call to_dense()")
     if z_a.shape[1] != z_b.shape[1]:
         raise ShapeError(f"z_a has {z_a.shape[1]} columns and z_b {z_b.shape[1]}; both must live in one space")
 

@@ -8,9 +8,8 @@ import math
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
-from bridgehead.align.losses.contrast import check_rows, contrast, unit
+from bridgehead.align.losses.contrast import check_rows, contrast, first_derivatives_only, unit
 from bridgehead.align.losses.softmax import check_number, without_autocast
 from bridgehead.errors import NonFiniteRowsError
 
@@ -31,6 +30,8 @@ def alignment_term(z_a: torch.Tensor, z_b: torch.Tensor, links: Any = None) -> t
         p = given.positives
         term = (given.unit_a[p.a] - given.unit_b[p.b]).square().sum(dim=1).mean()
         given.check_finite(term)
+        idle_a, idle_b = p.left_out
+        given.check_idle(idle_a > 0, idle_b > 0)
     return term
 
 
@@ -75,7 +76,7 @@ class _LogMeanPotential(torch.autograd.Function):
         return log_sum - math.log(len(rows) * (len(rows) - 1))
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, above: torch.Tensor) -> tuple[torch.Tensor, None]:
         rows, log_sum = ctx.saved_tensors
         gradient = torch.empty_like(rows)

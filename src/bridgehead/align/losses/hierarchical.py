@@ -109,7 +109,17 @@ def _of_one_class(given: Contrast, classes_a: Any, classes_b: Any) -> Positives:
 def _classes(name: str, classes: Any, n: int, device: torch.device) -> torch.Tensor:
     if classes is None:
         raise ArgumentError(f"{name} is None; expected {n} integers, one class for each row, negative for none")
-    found = torch.as_tensor(classes, device=device)
+    try:
+        found = torch.as_tensor(classes, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(
+            f"{name} is no array of numbers ({error}); expected {n} integers, negative for none"
+        ) from error
+    if found.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        # Torch compares these with nothing; what int64 does not hold would turn negative, so into no class.
+        found = found.to(torch.int64)
+        if bool((found < 0).any()):
+            raise ArgumentError(f"{name} holds a number of 2^63 or more; expected integers of int64")
     if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
         raise ArgumentError(f"{name} has dtype {found.dtype}; expected integers, negative for no class")
     if found.shape != (n,):

@@ -42,7 +42,8 @@ def info_nce(
     `tile` bounds the memory: with a number, the scores are held in squares of that many rows and columns and computed
     once more for the gradient; value and gradient are the same to rounding (1e-10 in float64, 1e-5 in float32). "auto"
     chooses by the batch and the memory there is (`choose_tile`; up to 128 rows all scores are held, for speed) and
-    suits any batch. None holds all n_a x n_b scores, and is the reference. Only None has second derivatives.
+    suits any batch. None holds all n_a x n_b scores, and is the reference. Only None has second derivatives; the others
+    refuse `create_graph=True`.
 
     `products="bf16"`, with `tile`, takes the matrix products in bfloat16, which pays where the processor has
     instructions for it. Scores, except those of positives, and the products of each tile are then rounded to 8 bits

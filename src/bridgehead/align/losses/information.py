@@ -53,7 +53,12 @@ def mutual_information_bound(loss: float, n_candidates: float) -> MutualInformat
     Source: van den Oord et al. 2018 (arXiv:1807.03748) section 2.3; Poole et al. 2019 (arXiv:1905.06922) section 2.3
     for how it saturates at log N.
     """
-    loss, n_candidates = float(loss), float(n_candidates)
+    try:
+        loss, n_candidates = float(loss), float(n_candidates)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(
+            f"loss = {loss!r:.80}, n_candidates = {n_candidates!r:.80}; expected two numbers"
+        ) from error
     if not math.isfinite(loss):
         raise ArgumentError(f"loss = {loss}; expected a finite number")
     if not (math.isfinite(n_candidates) and n_candidates >= 2):

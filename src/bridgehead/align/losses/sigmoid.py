@@ -5,9 +5,10 @@ This module is not about the memory-bounded sum itself (`tiled`).
 
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
-from bridgehead.align.losses.contrast import Contrast, Direction, LossParts, Positives, contrast
+from bridgehead.align.losses.contrast import Contrast, Direction, LossParts, Positives, contrast, in_range
 from bridgehead.align.losses.softmax import without_autocast
 from bridgehead.align.losses.tiled import sigmoid_tiled
 from bridgehead.align.losses.tiles import Products, Tile, check_tile
@@ -111,9 +112,9 @@ def _anchors(counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _bias(bias: torch.Tensor | float, like: torch.Tensor) -> torch.Tensor:
-    if isinstance(bias, bool) or not isinstance(bias, torch.Tensor | int | float):
+    if isinstance(bias, bool) or not isinstance(bias, torch.Tensor | int | float | np.number):
         raise ArgumentError(f"bias is a {type(bias).__name__}; expected one number or tensor")
-    shift = torch.as_tensor(bias, dtype=like.dtype, device=like.device)
+    shift = torch.as_tensor(in_range(bias), dtype=like.dtype, device=like.device)
     if shift.numel() != 1 or not bool(torch.isfinite(shift.detach()).all()):
         raise ArgumentError(f"bias = {bias!r:.80}; expected one finite number")
     return shift.reshape(())

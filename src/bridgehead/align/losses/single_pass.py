@@ -8,9 +8,8 @@ and the definition in `infonce`. This module is not about those.
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
-from bridgehead.align.losses.contrast import Contrast, Direction, Positives
+from bridgehead.align.losses.contrast import Contrast, Direction, Positives, first_derivatives_only
 
 _Pair = tuple[torch.Tensor | None, torch.Tensor | None]
 
@@ -48,7 +47,7 @@ class _SinglePass(torch.autograd.Function):
         return a_to_b, b_to_a
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         unit_a, norms_a, unit_b, norms_b, cosines, scale = ctx.rows
         wanted = [

@@ -8,7 +8,7 @@ from numbers import Real
 
 import torch
 
-from bridgehead.align.losses.contrast import Form, View
+from bridgehead.align.losses.contrast import Form, View, in_range
 from bridgehead.align.losses.infonce import log_sum_exp_of_positives
 from bridgehead.errors import ArgumentError
 
@@ -45,6 +45,6 @@ def mean_where(costs: torch.Tensor, is_anchor: torch.Tensor) -> torch.Tensor:
 
 def check_number(name: str, number: object, low: float, high: float, expected: str) -> float:
     """Return `number` as a float in [low, high). Raises `ArgumentError`."""
-    if isinstance(number, bool) or not isinstance(number, Real) or not low <= float(number) < high:
+    if isinstance(number, bool) or not isinstance(number, Real) or not low <= in_range(number) < high:
         raise ArgumentError(f"{name} = {number!r}; expected {expected}")
     return float(number)

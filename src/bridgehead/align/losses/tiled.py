@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from bridgehead.align.losses.contrast import Contrast, Direction, Form, Positives
+from bridgehead.align.losses.contrast import Contrast, Direction, Form, Positives, first_derivatives_only
 from bridgehead.align.losses.tiles import Products, Tile, TilePairs, TileProducts, Tiling, check_tile
 from bridgehead.errors import ArgumentError
 
@@ -107,7 +106,7 @@ class _InfoNCE(torch.autograd.Function):
         return tuple(None if side is None else side.loss for side in ctx.sides)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         if all(each is None for each in gradients):
             return None, None, None, None
@@ -186,7 +185,7 @@ class _SigmoidSum(torch.autograd.Function):
         return total.to(unit_a.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, by_total: Tensor) -> tuple[Tensor | None, ...]:
         return *(None if each is None else each * by_total for each in ctx.saved_tensors), None
 
