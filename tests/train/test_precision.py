@@ -22,7 +22,7 @@ def take_step(precision, layer, optimiser, factor=1.0):
     return precision.step(optimiser, layer.named_parameters())
 
 
-@pytest.mark.parametrize("name", ["cuda", "cuda:7", "mps", "gpu", "no such"])
+@pytest.mark.parametrize("name", ["cuda", "cuda:7", "mps", "gpu", "no such", "hpu", "meta"])
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(name):
     if name.startswith("cuda") and torch.cuda.is_available():
         pytest.skip("there is a GPU here")

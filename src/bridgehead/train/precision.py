@@ -146,7 +146,8 @@ def available_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(1, device=device).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+        # ImportError: torch knows the name of a device whose own package is not installed.
         kind, count = accelerator()
         found = ", ".join(["cpu", *(f"{kind}:{number}" for number in range(count))])
         raise ArgumentError(f"device = {name!r} cannot be used; there is {found} on this machine") from error
