@@ -75,6 +75,12 @@ def test_settings_are_checked_when_it_is_fitted(few):
         Aligner(settings={"depth": 3}).fit(*few.fit)
 
 
+def test_an_argument_that_stands_in_the_settings_too_must_be_the_same(few):
+    with pytest.raises(ConfigError, match="epochs = 2 stands in settings, and epochs = 30 is an argument"):
+        Aligner(settings={"epochs": 2}).fit(*few.fit)
+    assert len(Aligner(8, 2, settings={**SMALL, "epochs": 2}).fit(*few.fit).history_) == 2
+
+
 def test_before_fit_it_says_so_in_the_way_scikit_learn_does(few):
     for use in (Aligner().transform_a, Aligner().transform_b):
         with pytest.raises(NotFittedError, match="call fit"):

@@ -5,11 +5,12 @@ and encoders.
 """
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bridgehead.align.model import TwoHeads, load_heads, save_heads
-from bridgehead.errors import ArgumentError, NotFittedError, RunStateError
+from bridgehead.errors import ArgumentError, ConfigError, NotFittedError, RunStateError
 from bridgehead.files import read_json, write_json
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData
@@ -69,7 +70,15 @@ class Aligner:
 
     def config(self) -> TrainConfig:
         """Return the settings as `fit` will use them. Raises `ConfigError`."""
-        return TrainConfig.of(self.settings, embed_dim=self.embed_dim, epochs=self.epochs, seed=self.seed)
+        own = {"embed_dim": self.embed_dim, "epochs": self.epochs, "seed": self.seed}
+        given: Any = self.settings if isinstance(self.settings, Mapping) else {}
+        for name, value in own.items():
+            if name in given and given[name] != value:
+                raise ConfigError(
+                    f"{name} = {given[name]!r:.80} stands in settings, and {name} = {value!r:.80} is an argument of "
+                    "the Aligner; give it as the argument alone"
+                )
+        return TrainConfig.of(self.settings, **own)
 
     def fit(
         self,
