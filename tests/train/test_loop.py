@@ -8,7 +8,7 @@ from scipy import sparse
 
 from bridgehead.align import load_heads
 from bridgehead.align.losses import Objective
-from bridgehead.errors import ArgumentError, LinksError, NonFiniteRowsError, ShapeError
+from bridgehead.errors import ArgumentError, ConfigError, LinksError, NonFiniteRowsError, ShapeError
 from bridgehead.links import Links
 from bridgehead.train import TrainConfig, fit_heads
 from bridgehead.train import rows_task as task_module
@@ -239,6 +239,27 @@ def test_a_fixed_number_of_epochs_does_not_go_with_validation(few):
         fit_heads(*few.fit, config=TrainConfig.of(SMALL), valid=(*few.valid, None), epochs=2)
     with pytest.raises(ArgumentError, match="epochs = 0"):
         fit_heads(*few.fit, config=TrainConfig.of(SMALL), epochs=0)
+
+
+@pytest.mark.parametrize("epochs", ["2", 1.5, True])
+def test_a_fixed_number_of_epochs_is_a_whole_number(few, epochs):
+    with pytest.raises(ArgumentError, match=r"epochs = .*; expected a whole number of at least 1"):
+        fit_heads(*few.fit, config=TrainConfig.of(SMALL), epochs=epochs)
+
+
+def test_settings_may_be_a_mapping_and_what_is_neither_is_refused(few):
+    given = fit_heads(*few.fit, None, {"epochs": 1, "embed_dim": 8})  # type: ignore[arg-type]
+    assert given.model.config.a.embed_dim == 8
+    with pytest.raises(ConfigError, match="settings is a list"):
+        fit_heads(*few.fit, None, ["epochs"])  # type: ignore[arg-type]
+
+
+def test_links_of_which_no_two_go_together_are_refused_where_batches_are_to_be_distinct():
+    rows = np.random.default_rng(0).standard_normal((6, 4))
+    all_but_one = [[i, j] for i in range(6) for j in range(6) if (i, j) != (0, 5)]
+    config = TrainConfig.of(SMALL, negatives={"sampling": "distinct"})
+    with pytest.raises(LinksError, match="epoch 1 has no batch"):
+        fit_heads(rows, rows, all_but_one, config)
 
 
 def test_a_last_batch_of_one_joins_the_one_before_and_that_is_said(few):

@@ -110,6 +110,8 @@ class TrainConfig(BaseModel):
     def of(cls, settings: Any = None, **changes: Any) -> "TrainConfig":
         """Return a config from None, another config or a mapping, with `changes`. Raises `ConfigError`."""
         if isinstance(settings, TrainConfig):
+            if not changes:
+                return settings
             settings = settings.model_dump()
         if settings is not None and not isinstance(settings, Mapping):
             raise ConfigError(

@@ -72,7 +72,7 @@ def fit_ensemble(
     Raises `ArgumentError` (no members, CSR rows, settings or members that cannot be trained together), and what
     `fit_heads` raises.
     """
-    config, course = config or TrainConfig.of(), course or Course()
+    config, course = TrainConfig.of(config), course or Course()
     check_settings(config, dtype)
     data = PairData.of(rows_a, rows_b, links)
     for side, rows in (("a", data.rows_a), ("b", data.rows_b)):

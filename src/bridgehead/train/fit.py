@@ -16,7 +16,7 @@ from bridgehead.train.checkpoint import remove_checkpoint
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.knowledge import knowledge_of
-from bridgehead.train.loop import ProgressCallback, train_task
+from bridgehead.train.loop import ProgressCallback, check_epochs, train_task
 from bridgehead.train.rows_task import RowsTask
 
 HEADS_NAME = "heads.safetensors"
@@ -79,11 +79,10 @@ def fit_heads(
     for what cannot be trained on, `ConfigError` when the loss needs classes that did not come, `RunStateError` when
     the folder holds the checkpoint of another training or the disk is full.
     """
-    config = config or TrainConfig.of()
+    config = TrainConfig.of(config)
     data = PairData.of(rows_a, rows_b, links)
     data.check_trainable()
-    if epochs is not None and (valid is not None or epochs < 1):
-        raise ArgumentError(f"epochs = {epochs}; expected at least 1, and no valid pairs: the length is fixed by it")
+    check_epochs(epochs, valid)
     held_out = None if valid is None else _held_out(valid, data)
     notes = []
     if held_out is not None and len(held_out.links) == 0:

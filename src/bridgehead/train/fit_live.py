@@ -22,7 +22,7 @@ from bridgehead.train.knowledge import Knowledge, knowledge_of
 from bridgehead.train.live import LiveTask
 from bridgehead.train.live_config import LiveConfig
 from bridgehead.train.live_items import LinkedItems, LiveItems
-from bridgehead.train.loop import ProgressCallback, train_task
+from bridgehead.train.loop import ProgressCallback, check_epochs, train_task
 from bridgehead.train.seeds import start_seed
 
 ALIGNER_NAME = "aligner"
@@ -82,9 +82,8 @@ def fit_encoders(
     Raises `LinksError`, `ArgumentError`, `ShapeError` and `DataError` for what cannot be trained on, `ConfigError` for
     settings that do not go together, `RunStateError` when the folder holds the checkpoint of another training.
     """
-    config, live = config or TrainConfig.of(), live or LiveConfig.of()
-    if epochs is not None and (valid is not None or epochs < 1):
-        raise ArgumentError(f"epochs = {epochs}; expected at least 1, and no valid pairs: the length is fixed by it")
+    config, live = TrainConfig.of(config), LiveConfig.of(live)
+    check_epochs(epochs, valid)
     readers = _readers(model, tokenizers, (items_a, items_b), live)
     data = _linked((items_a, items_b, links), readers)
     held_out = None if valid is None else _held_out(valid, readers)

@@ -100,6 +100,8 @@ class LiveConfig(StagesConfig):
     def of(cls, settings: Any = None, **changes: Any) -> "LiveConfig":
         """Return a config from None, another config or a mapping, with `changes`. Raises `ConfigError`."""
         if isinstance(settings, LiveConfig):
+            if not changes:
+                return settings
             settings = settings.model_dump()
         if settings is not None and not isinstance(settings, Mapping):
             raise ConfigError(

@@ -7,13 +7,14 @@ It writes only into the folder it is given. This module is not about losses, bat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from bridgehead.errors import ArgumentError, RunStateError
+from bridgehead.errors import ArgumentError, LinksError, RunStateError
 from bridgehead.files import hash_texts
 from bridgehead.train.carried import carried_state, restore_carried, under
 from bridgehead.train.checkpoint import Progress, load_checkpoint, save_checkpoint
@@ -44,6 +45,16 @@ class LoopResult:
     notes: list[str]
 
 
+def check_epochs(epochs: Any, valid: Any) -> None:
+    """Raise `ArgumentError` unless `epochs` is None, or a whole number of at least 1 without `valid` pairs."""
+    if epochs is None:
+        return
+    if isinstance(epochs, bool) or not isinstance(epochs, Integral):
+        raise ArgumentError(f"epochs = {epochs!r:.80}; expected a whole number of at least 1, or None")
+    if valid is not None or int(epochs) < 1:
+        raise ArgumentError(f"epochs = {epochs}; expected at least 1, and no valid pairs: the length is fixed by it")
+
+
 def train_task(
     task: Task,
     config: TrainConfig,
@@ -59,7 +70,8 @@ def train_task(
     weights and history (but for seconds) on the same machine and number of threads. The checkpoint is left for the
     caller to remove (`remove_checkpoint`) once what he makes of the model is written.
 
-    Raises `RunStateError` when the folder holds the checkpoint of another training, and what the task raises.
+    Raises `RunStateError` when the folder holds the checkpoint of another training, `LinksError` when an epoch has no
+    batch, and what the task raises.
     """
     with torch.random.fork_rng(devices=[]):
         loop = _Loop(task, config, epochs, folder)
@@ -125,6 +137,11 @@ class _Loop:
         begin = task.resume_epoch if self.resumed_within else task.begin_epoch
         self.resumed_within = False
         batches = begin(state.epoch)
+        if not batches:
+            raise LinksError(
+                f"epoch {state.epoch + 1} has no batch: among all links no two were found that share no item and do "
+                "not match across, as negatives.sampling = 'distinct' wants them; use 'random'"
+            )
         self.epoch_batches = len(batches)
         task.model.train()
         while state.batch < len(batches):
