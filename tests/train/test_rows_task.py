@@ -131,6 +131,12 @@ def test_csr_rows_guide_too(few):
     assert math.isfinite(result.history[-1]["loss"])
 
 
+def test_a_csr_guide_without_a_non_zero_masks_nothing(few):
+    config = TrainConfig.of(SMALL, epochs=2, loss={"name": "guided"})
+    empty = sparse.csr_matrix((60, 5), dtype=np.float32)
+    assert fit_heads(*few.fit, config=config, guide=(empty, empty)).history[-1]["loss_masked"] == 0
+
+
 def test_a_device_that_is_not_there_is_refused_before_training(few):
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")

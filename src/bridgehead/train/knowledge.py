@@ -97,5 +97,7 @@ def _guide(rows: Any, n: int, side: str) -> FloatArray | None:
         if width < 1:
             rows = rows.toarray()
         else:
-            rows = TruncatedSVD(width, random_state=0).fit_transform(rows.astype(np.float32))
+            # Rows without a non-zero have no variance, and its shares, which nothing here reads, are 0 / 0.
+            with np.errstate(invalid="ignore"):
+                rows = TruncatedSVD(width, random_state=0).fit_transform(rows.astype(np.float32))
     return unit_rows(rows, dtype=np.float32)
