@@ -12,6 +12,7 @@ from typing import Any
 from bridgehead.align.model import TwoHeads, load_heads, save_heads
 from bridgehead.errors import ArgumentError, ConfigError, NotFittedError, RunStateError
 from bridgehead.files import read_json, write_json
+from bridgehead.train.checkpoint import writing
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData
 from bridgehead.train.fit import HEADS_NAME, fit_heads
@@ -120,11 +121,24 @@ class Aligner:
         return validation_metrics(self._fitted(), PairData.of(rows_a, rows_b, links))["valid_mrr"]
 
     def save(self, folder: str | Path) -> None:
-        """Write `heads.safetensors` and `aligner.json` into `folder`, which is made where it is missing."""
-        model, target = self._fitted(), Path(folder)
-        save_heads(model, target / HEADS_NAME, storage=self.config().storage)
-        content = {"params": self.get_params(), "history": self.history_, "best_epoch": self.best_epoch_}
-        write_json(target / _NAME, {**content, "notes": self.notes_}, _FORMAT)
+        """Write `heads.safetensors` and `aligner.json` into `folder`, which is made where it is missing.
+
+        Raises `RunStateError` when they cannot be written.
+        """
+        model, target, config = self._fitted(), Path(folder), self.config()
+        # As checked: numbers of numpy, which fit takes as they are, are nothing that JSON knows.
+        params: dict[str, Any] = {
+            "embed_dim": config.embed_dim,
+            "epochs": config.epochs,
+            "seed": config.seed,
+            "settings": None,
+        }
+        if self.settings is not None:
+            params["settings"] = TrainConfig.of(self.settings).model_dump(mode="json", exclude_unset=True)
+        content = {"params": params, "history": self.history_, "best_epoch": self.best_epoch_}
+        with writing("the aligner", target):
+            save_heads(model, target / HEADS_NAME, storage=config.storage)
+            write_json(target / _NAME, {**content, "notes": self.notes_}, _FORMAT)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Aligner":

@@ -6,6 +6,8 @@ alone (`batches`). This module is not about finished heads (`align.model`).
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from bridgehead.errors import FormatVersionError, RunStateError
+from bridgehead.errors import BridgeheadError, FormatVersionError, RunStateError
 from bridgehead.files import atomic_path, sync_folder
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
@@ -70,6 +72,20 @@ def load_checkpoint(folder: Path, key: str) -> tuple[Progress, dict[str, torch.T
         return Progress(**json.loads(header["progress"])), tensors
     except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise RunStateError(f"{path} is damaged ({error}); remove it to train from the start") from error
+
+
+@contextmanager
+def writing(what: str, folder: str | Path) -> Iterator[None]:
+    """Raise `RunStateError` in place of the system's error when `what` cannot be written into `folder`."""
+    try:
+        yield
+    except BridgeheadError:
+        raise
+    except (OSError, SafetensorError) as error:
+        raise RunStateError(
+            f"{what} could not be written into {folder} ({error}); make room on the disk, or name a folder that can be "
+            "written to, and start again: a checkpoint that is there is whole, and the training goes on from it"
+        ) from error
 
 
 def remove_checkpoint(folder: Path) -> None:

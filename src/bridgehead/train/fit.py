@@ -12,7 +12,7 @@ import torch
 from bridgehead.align.gradient_memory import release_gradient_memory
 from bridgehead.align.model import TwoHeads, save_heads
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.train.checkpoint import remove_checkpoint
+from bridgehead.train.checkpoint import remove_checkpoint, writing
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.knowledge import knowledge_of
@@ -77,7 +77,7 @@ def fit_heads(
 
     Raises `ShapeError`, `NonFiniteRowsError` and `LinksError` (fewer than two different items on a side among them)
     for what cannot be trained on, `ConfigError` when the loss needs classes that did not come, `RunStateError` when
-    the folder holds the checkpoint of another training or the disk is full.
+    the folder holds the checkpoint of another training, cannot be written to or the disk is full.
     """
     config = TrainConfig.of(config)
     data = PairData.of(rows_a, rows_b, links)
@@ -100,7 +100,8 @@ def fit_heads(
     release_gradient_memory(model)
     model.round_tables_(config.storage)
     if place is not None:
-        save_heads(model, place / HEADS_NAME, storage=config.storage)
+        with writing(HEADS_NAME, place):
+            save_heads(model, place / HEADS_NAME, storage=config.storage)
         remove_checkpoint(place)
     return FitResult(model, result.history, result.best_epoch, [*notes, *result.notes])
 

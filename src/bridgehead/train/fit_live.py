@@ -15,7 +15,7 @@ import torch
 from bridgehead.align.dual_encoder import DualEncoderAligner
 from bridgehead.encode.huggingface import HuggingFaceEncoder
 from bridgehead.errors import ArgumentError
-from bridgehead.train.checkpoint import remove_checkpoint
+from bridgehead.train.checkpoint import remove_checkpoint, writing
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData
 from bridgehead.train.knowledge import Knowledge, knowledge_of
@@ -96,13 +96,15 @@ def fit_encoders(
     task = LiveTask(aligner, data, config, live, valid=held_out, knowledge=knowledge)
     place = None if folder is None else Path(folder)
     if place is not None:
-        place.mkdir(parents=True, exist_ok=True)
+        with writing("what is trained", place):
+            place.mkdir(parents=True, exist_ok=True)
     result = train_task(task, config, epochs=epochs, folder=place, progress=progress)
     task.model.keep_scale()
     aligner.cpu()
     _say_what_is_trained(aligner, live, len(result.history))
     if place is not None:
-        aligner.save_pretrained(place / ALIGNER_NAME)
+        with writing(ALIGNER_NAME, place):
+            aligner.save_pretrained(place / ALIGNER_NAME)
         remove_checkpoint(place)
     return LiveResult(aligner.eval(), result.history, result.best_epoch, [*notes, *result.notes])
 

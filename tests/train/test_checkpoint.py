@@ -1,0 +1,62 @@
+"""What cannot be written is said in a sentence of ours, whatever was to be written."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from bridgehead.errors import RunStateError
+from bridgehead.train import TrainConfig, fit_heads
+from bridgehead.train.aligner import Aligner
+from bridgehead.train.checkpoint import writing
+
+SMALL = {"embed_dim": 8, "hidden": (16,), "epochs": 2, "checkpoint_seconds": 1000}
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
+
+
+@pytest.fixture
+def full_disk():
+    """Let no file of this process grow beyond as many bytes as the returned function is told."""
+    import resource
+    import signal
+
+    before, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, ignored)
+
+
+@pytest.mark.parametrize(("size", "what"), [(100, "the history"), (1500, "heads.safetensors")])
+def test_a_full_disk_under_the_history_or_the_heads_is_said(few, tmp_path, full_disk, size, what):
+    full_disk(size)
+    with pytest.raises(RunStateError, match=f"{what} could not be written into .*make room on the disk"):
+        fit_heads(*few.fit, config=TrainConfig.of(SMALL), folder=tmp_path)
+    assert not (tmp_path / "heads.safetensors").exists()
+
+
+def test_a_folder_that_is_a_file_is_said_before_an_epoch_is_trained(few, tmp_path):
+    (tmp_path / "file").write_text("")
+    seen = []
+    with pytest.raises(RunStateError, match="the history could not be written into"):
+        fit_heads(
+            *few.fit, config=TrainConfig.of(SMALL), folder=tmp_path / "file", progress=lambda *at: seen.append(at)
+        )
+    assert not seen
+
+
+def test_a_full_disk_under_a_saved_aligner_is_said(few, tmp_path, full_disk):
+    aligner = Aligner(8, 1).fit(*few.fit)
+    full_disk(1000)
+    with pytest.raises(RunStateError, match="the aligner could not be written into"):
+        aligner.save(tmp_path)
+
+
+def test_errors_of_ours_pass_as_they_are():
+    with pytest.raises(RunStateError, match=r"^ours$"), writing("it", "somewhere"):
+        raise RunStateError("ours")
+
+
+def test_numbers_of_numpy_are_saved_as_numbers(few, tmp_path):
+    Aligner(np.int64(8), 1, np.int64(3), {"batch_size": np.int64(16)}).fit(*few.fit).save(tmp_path)  # type: ignore[arg-type]
+    params = Aligner.load(tmp_path).get_params()
+    assert params == {"embed_dim": 8, "epochs": 1, "seed": 3, "settings": {"batch_size": 16}}
