@@ -337,6 +337,10 @@ def test_what_cannot_be_trained_together_is_refused_with_the_reason(few):
     one = [Member(0)]
     with pytest.raises(ArgumentError, match="expected at least one Member"):
         fit_ensemble(a, b)
+    with pytest.raises(ArgumentError, match="expected at least one Member"):
+        fit_ensemble(a, b, None, config_of(), Member(0))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"the start of member 0 is a int; expected two heads"):
+        fit_ensemble(a, b, None, config_of(), [Member(0, start=5)])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="CSR matrix; expected dense rows"):
         fit_ensemble(sparse.csr_array(a), b, None, config_of(), one)
     more = np.concatenate([np.stack([np.arange(60)] * 2, 1), [[0, 1]]])

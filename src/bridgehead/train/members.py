@@ -173,7 +173,7 @@ def make_plans(members: Sequence[Member], data: PairData, config: TrainConfig) -
 
     Raises `ArgumentError` (none, another type, columns, orders, numbers of links that differ) and `LinksError`.
     """
-    if len(members) == 0 or not all(isinstance(member, Member) for member in members):
+    if not isinstance(members, Sequence) or not members or not all(isinstance(member, Member) for member in members):
         raise ArgumentError(f"members are {members!r:.80}; expected at least one Member, such as Member(seed=0)")
     plans = [_plan(number, member, data, config) for number, member in enumerate(members)]
     sizes = {len(plan.pairs) for plan in plans}
@@ -183,8 +183,9 @@ def make_plans(members: Sequence[Member], data: PairData, config: TrainConfig) -
         )
     odd = next((plan for plan in plans if not plan.same_lengths(config.epochs)), None)
     if odd is not None and len(plans) > 1:
+        last = len(odd.pairs) % odd.batch_size or odd.batch_size
         raise ArgumentError(
-            f"in some epoch of {odd.name} the last batch ({len(odd.pairs) % odd.batch_size} links) names a single item "
+            f"in some epoch of {odd.name} the last batch ({last} links) names a single item "
             "and joins the one before it, and steps are taken together; choose another batch_size than "
             f"{odd.batch_size}"
         )
@@ -201,14 +202,16 @@ def _plan(number: int, member: Member, data: PairData, config: TrainConfig) -> P
     direction = member.direction or config.direction
     if direction not in ("both", "a_to_b", "b_to_a"):
         raise ArgumentError(f"{name}: direction = {direction!r}; expected 'both', 'a_to_b' or 'b_to_a'")
-    if not isinstance(member.seed, int) or not 0 <= member.seed < 2**63:
+    if not isinstance(member.seed, int | np.integer) or not 0 <= member.seed < 2**63:
         raise ArgumentError(f"{name}: seed = {member.seed!r}; expected an integer of at least 0 and under 2**63")
     n_links = len(own.links.expanded())
     hidden_a, hidden_b = (
         _columns(member, side, side_shape(rows)[0], config) for side, rows in (("a", own.rows_a), ("b", own.rows_b))
     )
     orders = None if member.orders is None else _orders(name, member.orders, n_links, config.epochs)
-    return Plan(name, member.seed, own.links, direction, config.links_per_batch(n_links), hidden_a, hidden_b, orders)
+    return Plan(
+        name, int(member.seed), own.links, direction, config.links_per_batch(n_links), hidden_a, hidden_b, orders
+    )
 
 
 def _columns(member: Member, side: str, width: int, config: TrainConfig) -> npt.NDArray[np.bool_]:
@@ -249,6 +252,11 @@ def first_models(members: Sequence[Member], data: PairData, config: TrainConfig)
         if member.start is None:
             seed_draws(start_seed(member.seed))
             model = TwoHeads(architecture)
+        elif not isinstance(member.start, TwoHeads):
+            raise ArgumentError(
+                f"the start of member {number} is a {type(member.start).__name__}; expected two heads (TwoHeads), such "
+                "as the model of a training"
+            )
         elif member.start.config == architecture:
             model = copy.deepcopy(member.start)
         else:
