@@ -137,7 +137,7 @@ def read_json(path: str | Path, kind: str, version: int = 1) -> dict[str, Any]:
         raise InputFileNotFoundError(f"{source} does not exist; expected a file of format {kind!r}")
     try:
         content = json.loads(source.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunStateError(
             f"{source} is not JSON ({error}); it is damaged: remove it and run the stage again"
         ) from error

@@ -45,6 +45,22 @@ def tokens(folder: str, texts: list[str], side: str = "right") -> dict[str, torc
     return dict(AutoTokenizer.from_pretrained(folder, padding_side=side)(texts, return_tensors="pt", padding=True))
 
 
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "no inputs of side a came; expected tensors by name"),
+        (None, "no inputs of side a came"),
+        ({"input_ids": [[1, 2]]}, "input_ids of side a is a list; expected a tensor, and texts tokenised with return_"),
+        ("C C O", "inputs of side a is a str; expected a tensor"),
+    ],
+)
+def test_inputs_that_are_no_tensors_are_refused_before_the_encoder_stumbles(
+    model: DualEncoderAligner, inputs: Any, message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        model(inputs, inputs)
+
+
 @pytest.fixture
 def batch(folders: tuple[str, str]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     return tokens(folders[0], MOLECULES), tokens(folders[1], TEXTS)

@@ -224,7 +224,7 @@ def test_input_dropout_drops_entries_of_csr_rows_in_training():
 @pytest.mark.parametrize(
     ("net", "x", "match"),
     [
-        (head(), torch.ones(2, 4), r"rows have shape \(2, 4\); expected \(n, 3\)"),
+        (head(), torch.ones(2, 4), r"x has shape \(2, 4\); expected \(n, 3\)"),
         (head(), csr_batch(sparse.csr_matrix(np.eye(3, dtype=np.float32))), "reads dense rows"),
         (head(sparse=True), torch.ones(2, 3), "reads CSR rows"),
         (head(sparse=True), csr_batch(sparse.csr_matrix(np.eye(4, dtype=np.float32))), "4 columns; expected 3"),

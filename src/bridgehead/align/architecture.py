@@ -3,11 +3,12 @@
 No torch here. This module is not about weights or arithmetic.
 """
 
+import math
 import operator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from bridgehead.errors import ConfigError
+from bridgehead.errors import ArgumentError, ConfigError
 
 InputNorm = Literal["none", "unit", "standard"]
 Norm = Literal["layer", "batch", "rms", "none"]
@@ -157,6 +158,16 @@ class HeadsConfig:
 def in_float32(number: float) -> bool:
     """Say whether float32 holds `number` in full, neither rounded to zero or infinity nor with fewer digits."""
     return 1.2e-38 <= abs(number) <= 3.4e38
+
+
+def real_number(name: str, value: Any) -> float:
+    """Return `value` as a float, infinite where it is beyond all floats. Raises `ArgumentError` for what is none."""
+    try:
+        return float("not a number" if isinstance(value, str | bytes) else value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"{name} = {value!r:.80}; expected a number") from error
 
 
 def whole_width(name: str, value: Any) -> int:

@@ -6,12 +6,14 @@ loop (`train`), nor about rows that were encoded once (`model`).
 
 import shutil
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 from torch import nn
 
+from bridgehead.align.features import check_inputs
 from bridgehead.align.layers import (
     Side,
     after_freezing,
@@ -63,6 +65,12 @@ class DualEncoderAligner(Pretrained, nn.Module):
         device: str = "cpu",
     ) -> None:
         super().__init__()
+        for side, name in (("a", encoder_a_name), ("b", encoder_b_name)):
+            if not isinstance(name, str | PathLike):
+                raise ArgumentError(
+                    f"encoder_{side}_name is a {type(name).__name__}; expected a folder or hub name, or "
+                    "DualEncoderAligner.from_modules for modules"
+                )
         place = check_device(device)
         revisions = _two(revision)
         folders = [
@@ -158,6 +166,8 @@ class DualEncoderAligner(Pretrained, nn.Module):
 
     def _rows(self, side: str, features: Any, inputs: dict[str, Any]) -> torch.Tensor:
         encoder: nn.Module = getattr(self, f"encoder_{side}")
+        if self._folders is not None:
+            check_inputs(side, features, inputs)
         output = encoder(**inputs) if features is None else encoder(features, **inputs)
         how = self.pooling_a if side == "a" else self.pooling_b
         pooled = _pooled(output, inputs.get("attention_mask"), how, f"encoder_{side}")

@@ -13,6 +13,7 @@ from torch import nn
 
 from bridgehead.align.architecture import NORM_EPSILON, HeadConfig
 from bridgehead.align.bags import CsrBatch, bag_sum, csr_batch
+from bridgehead.align.features import check_features
 from bridgehead.align.moments import standard_columns
 from bridgehead.errors import ShapeError
 
@@ -50,7 +51,7 @@ class Head(nn.Module):
     """A projection head as `HeadConfig` describes it; its output is not normalised.
 
     Call it with a dense tensor (B, input_dim) or, for `sparse` heads, a `CsrBatch`; it returns (B, embed_dim). Raises
-    `ShapeError` for the wrong kind or width.
+    `ShapeError` for the wrong kind or width, `ArgumentError` for what is no tensor or has another dtype.
     """
 
     mean: torch.Tensor
@@ -103,8 +104,9 @@ class Head(nn.Module):
     def _first_dense(self, x: torch.Tensor) -> torch.Tensor:
         if self.config.sparse:
             raise ShapeError("this head reads CSR rows, as it was trained on, and dense rows came")
-        if x.ndim != 2 or x.shape[1] != self.config.input_dim:
-            raise ShapeError(f"rows have shape {tuple(x.shape)}; expected (n, {self.config.input_dim})")
+        check_features(x, "x", self.config.input_dim, self.first, "n")
+        if x.ndim != 2:
+            raise ShapeError(f"x has shape {tuple(x.shape)}; expected (n, {self.config.input_dim})")
         if self.config.input_norm == "unit":
             # In float64 the squares of float32 numbers neither overflow nor vanish.
             norms = x.norm(dim=1, keepdim=True, dtype=torch.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bridgehead.align.architecture import in_float32
+from bridgehead.align.architecture import in_float32, real_number
 from bridgehead.align.losses.infonce import info_nce
 from bridgehead.errors import ArgumentError
 
@@ -33,12 +33,13 @@ class InfoNCELoss(nn.Module):
 
     def __init__(self, initial_temperature: float = 0.07) -> None:
         super().__init__()
+        initial_temperature = real_number("initial_temperature", initial_temperature)
         if not (initial_temperature > 0 and in_float32(initial_temperature)):
             raise ArgumentError(
                 f"initial_temperature = {initial_temperature}; expected a finite number over 0 (of float32), such as "
                 "0.07"
             )
-        self.config = {"initial_temperature": float(initial_temperature)}
+        self.config = {"initial_temperature": initial_temperature}
         self.log_temperature = nn.Parameter(torch.tensor(math.log(initial_temperature)))
 
     @property

@@ -3,12 +3,14 @@
 Layers are found by structure, not by the name of an architecture. This module is not about what encoders compute.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from bridgehead.align.architecture import real_number
 from bridgehead.errors import ArgumentError
 
 Side = Literal["a", "b"]
@@ -91,7 +93,8 @@ def training_mode(module: nn.Module) -> None:
 def head_groups(
     heads: dict[str, nn.Module], loss: nn.Module, learning_rate: float, weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Return the groups of heads and of the loss (the temperature, which does not decay)."""
+    """Return the groups of heads and of the loss (the temperature, which does not decay). Raises `ArgumentError`."""
+    _check_rates(learning_rate, weight_decay)
     parameters = [(name, parameter) for head in heads.values() for name, parameter in head.named_parameters()]
     groups = _split("heads", [parameter for _, parameter in parameters], learning_rate, weight_decay)
     return groups + _split("loss", list(loss.parameters()), learning_rate, 0.0)
@@ -101,6 +104,7 @@ def encoder_groups(
     encoder: nn.Module, name: str, learning_rate: float, layer_decay: float | None, weight_decay: float
 ) -> list[dict[str, Any]]:
     """Return the groups of an encoder: one rate, or one for each depth with `layer_decay`. Raises `ArgumentError`."""
+    _check_rates(learning_rate, weight_decay)
     if layer_decay is None:
         return _split(name, list(encoder.parameters()), learning_rate, weight_decay)
     if not 0 < layer_decay <= 1:
@@ -118,6 +122,12 @@ def encoder_groups(
         rate = learning_rate * layer_decay ** max(0, n_layers - 1 - depth)
         groups += _split(f"{name}.{label}", by_depth[depth], rate, weight_decay)
     return groups
+
+
+def _check_rates(learning_rate: Any, weight_decay: Any) -> None:
+    for name, value in (("learning_rate", learning_rate), ("weight_decay", weight_decay)):
+        if not 0 <= real_number(name, value) < math.inf:
+            raise ArgumentError(f"{name} = {value}; expected a finite number of 0 or more")
 
 
 def _by_depth(encoder: nn.Module, found: tuple[str, nn.ModuleList]) -> Iterator[tuple[str, int | None, nn.Parameter]]:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -52,7 +53,7 @@ class Pretrained:
         Raises `ArgumentError` when `folder` is a file or holds the config of something else, and `OSError` for a full
         disk.
         """
-        target = Path(folder)
+        target = _target(folder)
         _check_free(target)
         target.mkdir(parents=True, exist_ok=True)
         names = self._write_parts(target)
@@ -126,6 +127,8 @@ class Pretrained:
     @classmethod
     def _opened(cls, folder_or_name: str | Path, *, online: bool, revision: str | None) -> tuple[Path, dict[str, Any]]:
         """Return the folder and its config after checking that class and files are those it was written with."""
+        if not isinstance(folder_or_name, str | PathLike):
+            raise ArgumentError(f"folder_or_name = {folder_or_name!r:.80}; expected the path of a folder or a hub name")
         folder = find_folder(str(folder_or_name), revision=revision, online=online)
         source = folder / CONFIG_NAME
         content = read_json(source, FORMAT, VERSION)
@@ -222,8 +225,17 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def _target(folder: Any) -> Path:
+    """Return where to save, ~ written out as loading does. Raises `ArgumentError` for what is no path."""
+    if not isinstance(folder, str | PathLike) or not str(folder) or "\0" in str(folder):
+        raise ArgumentError(f"folder = {folder!r:.80}; expected the path of a folder to save the model in")
+    return Path(folder).expanduser()
+
+
 def _check_free(folder: Path) -> None:
     """Raise `ArgumentError` where saving would destroy what is not a model of ours."""
+    if folder.is_symlink() and not folder.exists():
+        raise ArgumentError(f"{folder} is a link to what does not exist; expected a folder to save the model in")
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"{folder} is a file; expected a folder to save the model in")
     config = folder / CONFIG_NAME

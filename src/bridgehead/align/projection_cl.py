@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from bridgehead.align.architecture import in_float32, whole_width
+from bridgehead.align.architecture import in_float32, real_number, whole_width
+from bridgehead.align.features import check_features
 from bridgehead.align.losses.contrast import unit
 from bridgehead.align.losses.infonce import info_nce
 from bridgehead.align.pretrained import Pretrained
@@ -64,17 +65,19 @@ class ProjectionCL(Pretrained, nn.Module):
         self.modality_dims = _two_widths(modality_dims)
         self.hidden_dim = self.embed_dim if hidden_dim is None else whole_width("hidden_dim", hidden_dim)
         self.num_layers = _number_of_layers(num_layers)
+        dropout = real_number("dropout", dropout)
         if not 0 <= dropout <= 1:
             raise ArgumentError(f"dropout = {dropout}; expected a share in [0, 1]")
-        _check_scale(logit_scale_init, max_logit_scale, min_logit_scale)
-        self.bias, self.dropout = bool(bias), float(dropout)
-        self.max_logit_scale = float(max_logit_scale)
-        self.min_logit_scale = None if min_logit_scale is None else float(min_logit_scale)
+        logit_scale_init = real_number("logit_scale_init", logit_scale_init)
+        self.max_logit_scale = real_number("max_logit_scale", max_logit_scale)
+        self.min_logit_scale = None if min_logit_scale is None else real_number("min_logit_scale", min_logit_scale)
+        _check_scale(logit_scale_init, self.max_logit_scale, self.min_logit_scale)
+        self.bias, self.dropout = bool(bias), dropout
         self.config: dict[str, Any] = {
             "embed_dim": self.embed_dim,
             "modality_dims": list(self.modality_dims),
             "bias": self.bias,
-            "logit_scale_init": float(logit_scale_init),
+            "logit_scale_init": logit_scale_init,
             "num_layers": self.num_layers,
             "hidden_dim": self.hidden_dim,
             "dropout": self.dropout,
@@ -180,8 +183,7 @@ class _Bounded(torch.autograd.Function):
 
 
 def _encode(head: nn.Module, features: torch.Tensor, width: int, name: str) -> torch.Tensor:
-    if features.ndim == 0 or features.shape[-1] != width:
-        raise ShapeError(f"{name} has shape {tuple(features.shape)}; expected (B, {width})")
+    check_features(features, name, width, head)
     projected: torch.Tensor = head(features)
     return projected
 
@@ -208,7 +210,7 @@ def _check_scale(start: float, high: float, low: float | None) -> None:
         raise ArgumentError(
             f"logit_scale_init = {start}; expected a finite number over 0 (of float32), 1 / temperature"
         )
-    if not high > 0:
-        raise ArgumentError(f"max_logit_scale = {high}; expected a number over 0")
-    if low is not None and not 0 < low <= high:
+    if not (high > 0 and (high == math.inf or in_float32(high))):
+        raise ArgumentError(f"max_logit_scale = {high}; expected a number over 0 (of float32, or infinity)")
+    if low is not None and not (0 < low <= high and in_float32(low)):
         raise ArgumentError(f"min_logit_scale = {low}; expected None or a number in (0, {high}], up to max_logit_scale")

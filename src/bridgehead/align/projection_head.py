@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from bridgehead.align.architecture import whole_width
+from bridgehead.align.features import check_features
 from bridgehead.align.pretrained import Pretrained
-from bridgehead.errors import ShapeError
 
 
 class ProjectionHead(Pretrained, nn.Module):
@@ -20,8 +20,8 @@ class ProjectionHead(Pretrained, nn.Module):
     linear layers do and are drawn from its current generator; `config` holds the arguments, and a head saves itself
     (`Pretrained`).
 
-    Raises `ConfigError` for a width under 1 and, when called, `ShapeError` for rows of another width. GELU is that of
-    Hendrycks and Gimpel 2016 (arXiv:1606.08415), exact.
+    Raises `ConfigError` for a width under 1 and, when called, `ShapeError` for rows of another width and
+    `ArgumentError` for those of another dtype. GELU is that of Hendrycks and Gimpel 2016 (arXiv:1606.08415), exact.
 
     >>> ProjectionHead(8, 4)(torch.zeros(3, 8)).shape
     torch.Size([3, 4])
@@ -35,7 +35,6 @@ class ProjectionHead(Pretrained, nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return (..., projection_dim)."""
-        if x.ndim == 0 or x.shape[-1] != self.config["input_dim"]:
-            raise ShapeError(f"x has shape {tuple(x.shape)}; expected (..., {self.config['input_dim']})")
+        check_features(x, "x", self.config["input_dim"], self.net, "...")
         projected: torch.Tensor = self.net(x)
         return projected
