@@ -3,6 +3,7 @@ import pytest
 from bridgehead.errors import ConfigError
 from bridgehead.runs.config import config_of
 from bridgehead.train import TrainConfig
+from bridgehead.train.live_config import LiveConfig
 
 PAIRS = {"path": "pairs.csv", "a": "smiles", "b": "text"}
 ENCODE = {"a": "molecule:fingerprints", "b": "text:ngram"}
@@ -36,3 +37,12 @@ def test_a_key_like_no_other_gets_the_list_of_those_that_there_are():
 def test_a_negative_scale_and_a_space_of_no_dimensions_are_refused_with_the_range(settings):
     with pytest.raises(ConfigError, match="greater than"):
         TrainConfig.of(settings)
+
+
+def test_a_misspelt_key_in_one_table_of_a_list_is_named_with_the_one_that_was_meant():
+    with pytest.raises(ConfigError, match=r"stages\.1\.grup: unknown key; did you mean 'stages\.1\.group'"):
+        LiveConfig.of({"stages": [{"group": "encoder_a"}, {"grup": "encoder_b"}]})
+    with pytest.raises(ConfigError, match=r"examples\.0\.expects: unknown key; did you mean 'examples\.0\.expect'"):
+        config_of({"pairs": PAIRS, "encode": ENCODE, "examples": [{"query": "x", "expects": "y"}]})
+    with pytest.raises(ConfigError, match=r"stages\.0\.grup: unknown key; did you mean 'live\.stages\.0\.group'"):
+        config_of({"pairs": PAIRS, "encode": ENCODE, "live": {"stages": [{"grup": "encoder_b"}]}})

@@ -28,7 +28,8 @@ def _fault(fault: dict[str, Any], model: type[BaseModel], whole: str) -> str:
 
 def _meant(path: list[str], model: type[BaseModel]) -> str:
     known = list(_keys(model, ""))
-    section = ".".join(path[:-1])
+    # Of a list of tables every entry has the same keys: its number is no part of a name.
+    section = ".".join(part for part in path[:-1] if not part.isdigit())
     here = [name.rpartition(".")[2] for name in known if name.rpartition(".")[0] == section]
     if near := difflib.get_close_matches(path[-1].lower(), here, n=1):
         return f"; did you mean {'.'.join([*path[:-1], near[0]])!r}?"
@@ -41,6 +42,12 @@ def _keys(model: type[BaseModel], prefix: str) -> Any:
     for name, field in model.model_fields.items():
         name = field.alias or name
         yield prefix + name
-        for inner in (field.annotation, *get_args(field.annotation)):
+        for inner in _types(field.annotation):
             if isinstance(inner, type) and issubclass(inner, BaseModel):
                 yield from _keys(inner, f"{prefix}{name}.")
+
+
+def _types(annotation: Any) -> Any:
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _types(inner)
