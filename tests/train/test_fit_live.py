@@ -313,6 +313,9 @@ def test_from_folders_and_texts_to_encoders_that_the_rest_reads(folders, tmp_pat
 
 
 def test_texts_without_tokenizers_and_other_models_are_refused():
+    for wrong in (5, (None, None)):
+        with pytest.raises(ArgumentError, match=r"tokenizers = .*; expected a pair"):
+            fit_encoders(aligner(), ["a", "b"], ["c", "d"], config=CONFIG, tokenizers=wrong)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=r"items of b are texts, and no tokenizers came"):
         fit_encoders(aligner(), items().a, ["a", "b"])
     data = items()

@@ -6,6 +6,7 @@ import torch
 
 from bridgehead.errors import ArgumentError, ConfigError, DataError, LinksError, ShapeError
 from bridgehead.train.live_items import LinkedItems, LiveItems
+from tiny_models import write_tokenizer
 
 ROWS = [[5, 6, 7], [8], [9, 4]]
 
@@ -151,3 +152,17 @@ def test_smiles_are_written_anew_by_epoch_and_tokenised_again():
     assert first.of_rows(np.array([1])).fingerprint() == items.of_rows(np.array([1])).fingerprint()
     with pytest.raises(ConfigError, match="random_smiles needs the SMILES"):
         LiveItems.of({"x": ROWS}).rewritten(0, 0)
+
+
+def test_a_limit_that_leaves_no_word_beside_the_tokenizers_own_tokens_is_refused(tmp_path):
+    from transformers import AutoTokenizer
+
+    write_tokenizer(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    # With 1 it cuts nothing at all, with 2 every text is the same.
+    for limit in (1, 2):
+        with pytest.raises(
+            ArgumentError, match=rf"cut to {limit} tokens, and the tokenizer adds 2 of its own.*least 3"
+        ):
+            LiveItems.tokenised(["blocks the enzyme"], tokenizer, limit)
+    assert len(LiveItems.tokenised(["blocks the enzyme"], tokenizer, 3).tokens["input_ids"]) == 3

@@ -123,6 +123,10 @@ def _readers(model: Any, tokenizers: Any, items: tuple[Any, Any], live: LiveConf
     named = not isinstance(model, DualEncoderAligner)
     if named and (isinstance(model, str) or not isinstance(model, Sequence) or len(model) != 2):
         raise ArgumentError(f"model is a {type(model).__name__}; expected an aligner, or two names or folders")
+    if tokenizers is not None and (
+        not isinstance(tokenizers, Sequence) or len(tokenizers) != 2 or not all(callable(own) for own in tokenizers)
+    ):
+        raise ArgumentError(f"tokenizers = {tokenizers!r:.80}; expected a pair, (of a, of b), of transformers' kind")
     found: list[_Reader] = []
     for number, side in enumerate(items):
         if not isinstance(side, list | tuple):

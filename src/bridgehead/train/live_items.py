@@ -65,6 +65,13 @@ class LiveItems:
         limit = int(min(max_tokens or _NO_LIMIT, tokenizer.model_max_length))
         if limit >= _NO_LIMIT:
             raise ArgumentError("the tokenizer states no longest length; say what the model takes: live.max_tokens")
+        own = getattr(tokenizer, "num_special_tokens_to_add", lambda: 0)()
+        if limit <= own:
+            # A tokenizer that cannot keep its own tokens cuts nothing, or leaves every text without a word.
+            raise ArgumentError(
+                f"texts would be cut to {limit} tokens, and the tokenizer adds {own} of its own to each; expected "
+                f"max_tokens of at least {own + 1}"
+            )
         tokens, cut = _tokenised(texts, tokenizer, limit) if texts else ({"input_ids": []}, 0)
         items = replace(
             cls.of(tokens, {"input_ids": int(tokenizer.pad_token_id or 0)}),
