@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.links import Links
+from bridgehead.negatives.arguments import only_links, whole
 
 LossOf = Callable[[torch.Tensor, torch.Tensor, Links, str], torch.Tensor]
 
@@ -55,9 +56,8 @@ class MemoryBank(nn.Module):
 
     def __init__(self, size: int, dim: int) -> None:
         super().__init__()
-        if size < 0 or dim < 1:
-            raise ArgumentError(f"size = {size}, dim = {dim}; expected a size of 0 or more and at least 1 column")
-        self.size, self.dim = size, dim
+        self.size, self.dim = whole("size", size, 0, ", the rows of each side"), whole("dim", dim, 1, ", the columns")
+        size, dim = self.size, self.dim
         for side in "ab":
             self.register_buffer(f"rows_{side}", torch.zeros(size, dim))
             self.register_buffer(f"items_{side}", torch.full((size,), -1, dtype=torch.int64))
@@ -88,7 +88,7 @@ class MemoryBank(nn.Module):
         more_b, old_b = self._others("b", numbers["b"], z_b)
         all_a, all_b = torch.cat([numbers["a"], old_a]), torch.cat([numbers["b"], old_b])
         here_a, here_b = _numpy(numbers["a"]), _numpy(numbers["b"])
-        plain = links.within(here_a, here_b)
+        plain = only_links(links).within(here_a, here_b)
         return Extended(
             z_a,
             z_b,
@@ -124,7 +124,17 @@ class MemoryBank(nn.Module):
         return rows[kept].to(like), held[kept]
 
     def _items(self, side: str, items: Any, z: torch.Tensor) -> torch.Tensor:
-        found = torch.as_tensor(items, dtype=torch.int64, device=self.filled.device)
+        if not isinstance(z, torch.Tensor):
+            raise ArgumentError(f"z_{side} is a {type(z).__name__}; expected a torch tensor (n, {self.dim})")
+        try:
+            found = torch.as_tensor(items, device=self.filled.device)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ArgumentError(f"items_{side} are no numbers of items ({error})") from error
+        if found.numel() and (found.is_floating_point() or found.dtype == torch.bool or int(found.min()) < 0):
+            raise ArgumentError(
+                f"items_{side} are {items!r:.80}; expected whole numbers of 0 or more, one for each row"
+            )
+        found = found.to(torch.int64)
         if z.ndim != 2 or z.shape[1] != self.dim or found.shape != (len(z),):
             raise ShapeError(
                 f"z_{side} has shape {tuple(z.shape)} and items_{side} {tuple(found.shape)}; expected (n, {self.dim}) "

@@ -87,7 +87,7 @@ class HardNegativeBatchSampler(EpochSampler):
 
     def _start(self, k_hard: int, batch_size: int, seed: int) -> None:
         super().__init__(batch_size, seed)
-        self.k_hard = k_hard
+        self.k_hard = int(k_hard)
 
     @property
     def shortage(self) -> IntArray:

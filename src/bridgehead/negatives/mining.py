@@ -8,6 +8,7 @@ counted. This module is not about the search itself (`nearest`) or about batches
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import sparse
 
 from bridgehead.errors import ArgumentError
 from bridgehead.links import Links
+from bridgehead.negatives.arguments import only_links, whole
 from bridgehead.negatives.nearest import NearestRows, faiss_threads, pair_scores, unit_any, zero_rows
 from bridgehead.vectors import IntArray, check_rows
 
@@ -42,14 +44,14 @@ class NegativeRange:
     semi_hard: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.lowest_rank <= self.highest_rank:
+        if not 1 <= whole("lowest_rank", self.lowest_rank, 0) <= whole("highest_rank", self.highest_rank, 0):
             raise ArgumentError(
                 f"lowest_rank = {self.lowest_rank}, highest_rank = {self.highest_rank}; expected 1 <= lowest <= highest"
             )
         for name, low, high in (("max_score", -1, 1), ("margin", 0, 2), ("relative_margin", 0, 1)):
             value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise ArgumentError(f"{name} = {value}; expected a number from {low} to {high}, or None")
+            if value is not None and not (isinstance(value, Real) and low <= float(value) <= high):
+                raise ArgumentError(f"{name} = {value!r:.80}; expected a number from {low} to {high}, or None")
 
     @property
     def compares_with_positive(self) -> bool:
@@ -170,7 +172,7 @@ def mine_within(
     """
     unit = unit_any(rows, "rows")
     n = int(unit.shape[0])
-    if links is not None and links.n_a != n:
+    if links is not None and only_links(links).n_a != n:
         raise ArgumentError(f"links are from {links.n_a} rows, and there are {n}; expected links of this side")
     same = _sameness(links, n)
     others = sparse.csr_array(same.T)
@@ -210,8 +212,7 @@ def _mined(
     near: NearestRows, k: int, spread: NegativeRange, bound: Any, left_out: Callable[[IntArray], Any]
 ) -> MinedNegatives:
     """Mine block after block; `left_out(rows)` is the sparse (m, N) of what is no negative, of at most `bound` each."""
-    if k < 1:
-        raise ArgumentError(f"k = {k}; expected at least 1 negative for each anchor")
+    k = whole("k", k, 1, ", the negatives for each anchor")
     taken = _Taken(int(near.queries.shape[0]), k, spread)
     zero = zero_rows(near.queries)
     for rows in _blocks(np.flatnonzero(~zero), bound, spread.reach(k) + _SLACK, near.n if near.in_blocks else 0):

@@ -10,6 +10,7 @@ from typing import Any
 from bridgehead.errors import ArgumentError
 from bridgehead.links import Links
 from bridgehead.negatives.anchored import HardEpoch, LinkNeighbours, hard_batches, repeated_hard_batches
+from bridgehead.negatives.arguments import only_links, whole
 from bridgehead.negatives.disjoint import DistinctEpoch, distinct_batches
 from bridgehead.negatives.mining import MinedNegatives, mine_sides
 from bridgehead.negatives.ordering import random_batches
@@ -24,20 +25,15 @@ class EpochSampler:
     """
 
     def __init__(self, batch_size: int, seed: int = 0) -> None:
-        if batch_size < 2:
-            raise ArgumentError(f"batch_size = {batch_size}; expected at least 2, or there is no negative")
-        if seed < 0:
-            raise ArgumentError(f"seed = {seed}; expected 0 or more")
-        self.batch_size, self.seed = batch_size, seed
+        self.batch_size = whole("batch_size", batch_size, 2, ", or there is no negative")
+        self.seed = whole("seed", seed, 0)
         self.epoch = 0
         self._begun = False
         self._made: tuple[int, list[IntArray]] | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next iteration be this epoch. Raises `ArgumentError` under 0."""
-        if epoch < 0:
-            raise ArgumentError(f"epoch = {epoch}; expected 0 or more")
-        self.epoch, self._begun = epoch, False
+        self.epoch, self._begun = whole("epoch", epoch, 0), False
 
     def __len__(self) -> int:
         return len(self._of_epoch())
@@ -64,7 +60,7 @@ class RandomBatches(EpochSampler):
 
     def __init__(self, links: Links, batch_size: int, seed: int = 0) -> None:
         super().__init__(batch_size, seed)
-        self.pairs: IntArray = links.expanded().pairs
+        self.pairs: IntArray = only_links(links).expanded().pairs
 
     def batches(self, epoch: int) -> list[IntArray]:
         """Return the batches of an epoch as link numbers."""
@@ -80,7 +76,7 @@ class DistinctBatches(EpochSampler):
     def __init__(self, links: Links, batch_size: int, seed: int = 0) -> None:
         super().__init__(batch_size, seed)
         self.links = links
-        self.pairs: IntArray = links.expanded().pairs
+        self.pairs: IntArray = only_links(links).expanded().pairs
 
     def drawn(self, epoch: int) -> DistinctEpoch:
         """Return the batches of an epoch with the links that were left out."""
@@ -114,8 +110,8 @@ class HardBatches(EpochSampler):
     ) -> None:
         super().__init__(batch_size, seed)
         check_sizes(batch_size, k_hard)
-        self.pairs: IntArray = links.expanded().pairs
-        self.k_hard, self.repeat_neighbours, self.across = k_hard, repeat_neighbours, across
+        self.pairs: IntArray = only_links(links).expanded().pairs
+        self.k_hard, self.repeat_neighbours, self.across = int(k_hard), repeat_neighbours, across
         self.mined = mined
 
     @classmethod
@@ -182,9 +178,8 @@ def anchors_per_batch(batch_size: int, k_hard: int) -> int:
 
 def check_sizes(batch_size: int, k_hard: int) -> None:
     """Raise `ArgumentError` unless an anchor, its hard neighbours and a random one fit into a batch."""
-    if k_hard < 1:
-        raise ArgumentError(f"k_hard = {k_hard}; expected at least 1 hard negative for each anchor")
-    if batch_size <= k_hard + 1:
+    k_hard = whole("k_hard", k_hard, 1, ", the hard negatives of each anchor")
+    if whole("batch_size", batch_size, 2, ", or there is no negative") <= k_hard + 1:
         raise ArgumentError(
             f"batch_size = {batch_size} and k_hard = {k_hard}; batch_size must be greater than k_hard + 1, so that the "
             "anchor, its hard negatives and at least one random negative fit"
