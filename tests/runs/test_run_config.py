@@ -22,6 +22,7 @@ def changed(**sections):
         ({"pairs": {"smile": "x"}}, r"pairs\.smile: unknown key.* \(got 'x'\)"),
         ({"pairs": {"kind_a": "protein"}}, r"pairs\.kind_a: Input should be 'molecule', 'text' or 'rows'"),
         ({"pairs": {"b": "smiles"}}, r"pairs\.a and pairs\.b are both 'smiles'; expected two columns"),
+        ({"train": {"augment": {"random_smiles": ["a"]}}}, r"random_smiles = \['a'\], and no encoder is trained"),
         ({"split": {"hold_out": "c"}}, r"split\.hold_out: Input should be 'a', 'b' or 'both'"),
         ({"split": {"fractions": [0.9, 0.1]}}, r"split\.fractions"),
         ({"train": {"epochs": 0}}, r"train\.epochs: .*greater than or equal to 1 \(got 0\)"),

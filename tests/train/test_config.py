@@ -72,3 +72,8 @@ def test_reading_a_config_needs_no_torch():
     program = "import sys; from bridgehead.train import TrainConfig; TrainConfig.of(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_form_for_a_loss_that_has_none_is_refused_when_the_settings_are_read():
+    with pytest.raises(ConfigError, match="form = 'inside', and the sigmoid loss judges each pair by itself"):
+        TrainConfig.of({"form": "inside", "loss": {"name": "sigmoid"}})

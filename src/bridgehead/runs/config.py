@@ -181,6 +181,12 @@ class RunConfig(_Section):
     @model_validator(mode="after")
     def _live_fits(self) -> Self:
         if self.live is None:
+            if self.train.augment.random_smiles:
+                raise ValueError(
+                    f"train.augment.random_smiles = {list(self.train.augment.random_smiles)}, and no encoder is "
+                    "trained: rows that are encoded once do not change with how a SMILES is written; add a section "
+                    "[live] with an encoder of SMILES text, or leave it out"
+                )
             return self
         if not self.live.stages:
             raise ValueError(

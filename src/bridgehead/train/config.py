@@ -95,6 +95,8 @@ class TrainConfig(BaseModel):
             raise ValueError(f"logit_scale_init = {self.logit_scale_init} lies outside logit_scale_bounds {low_high}")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas = {self.betas}; expected two numbers in [0, 1)")
+        if self.form != "outside" and self.loss.name == "sigmoid":
+            raise ValueError(f"form = {self.form!r}, and the sigmoid loss judges each pair by itself; leave form out")
         self.heads((1, False), (1, False))
         return self
 
