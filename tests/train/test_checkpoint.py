@@ -51,6 +51,12 @@ def test_a_full_disk_under_a_saved_aligner_is_said(few, tmp_path, full_disk):
         aligner.save(tmp_path)
 
 
+def test_what_a_kill_left_of_a_checkpoint_is_removed_at_the_end(few, tmp_path):
+    (tmp_path / ".checkpoint.safetensors.x1y2z3.part").write_bytes(b"half")
+    fit_heads(*few.fit, config=TrainConfig.of(SMALL), folder=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["heads.safetensors", "history.jsonl"]
+
+
 def test_errors_of_ours_pass_as_they_are():
     with pytest.raises(RunStateError, match=r"^ours$"), writing("it", "somewhere"):
         raise RunStateError("ours")

@@ -89,8 +89,9 @@ def writing(what: str, folder: str | Path) -> Iterator[None]:
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Remove the checkpoint of a finished training."""
-    (folder / CHECKPOINT_NAME).unlink(missing_ok=True)
+    """Remove the checkpoint of a finished training, and what a kill left of one that was being written."""
+    for path in (folder / CHECKPOINT_NAME, *folder.glob(f".{CHECKPOINT_NAME}.*.part")):
+        path.unlink(missing_ok=True)
     sync_folder(folder)
 
 
