@@ -312,6 +312,14 @@ def test_from_folders_and_texts_to_encoders_that_the_rest_reads(folders, tmp_pat
     assert result.aligner.loss_fn.temperature == pytest.approx(result.history[-1]["temperature"])
 
 
+def test_settings_of_other_heads_are_said_to_be_left_aside(folders):
+    config = TrainConfig.of(CONFIG, epochs=1, batch_size=3, norm="batch", hidden=(8,))
+    texts = (["C N O", "C C C", "N N"], ["blocks the enzyme", "opens the receptor", "a b"])
+    notes = fit_encoders(folders, *texts, config=config).notes
+    assert notes[0].startswith("not followed: hidden, norm, which shape the heads of fit_heads")
+    assert not [note for note in fit_encoders(folders, *texts, config=CONFIG).notes if "not followed" in note]
+
+
 def test_texts_without_tokenizers_and_other_models_are_refused():
     for wrong in (5, (None, None)):
         with pytest.raises(ArgumentError, match=r"tokenizers = .*; expected a pair"):

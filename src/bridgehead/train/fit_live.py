@@ -30,6 +30,12 @@ ALIGNER_NAME = "aligner"
 _Reader = Callable[[Any], LiveItems]
 
 
+_OF_OTHER_HEADS = (
+    "hidden", "hidden_a", "hidden_b", "activation", "dropout", "input_dropout", "norm", "residual", "input_norm",
+    "init_std", "storage",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class LiveResult:
     """A finished training.
@@ -92,6 +98,8 @@ def fit_encoders(
         held_out = None
         notes.append("the validation split has no links: all epochs are trained and the last one is kept")
     knowledge = _knowledge(data, config, classes, guide)
+    if not isinstance(model, DualEncoderAligner):
+        notes += _unread(config)
     aligner = model if isinstance(model, DualEncoderAligner) else _from_names(model, config, live)
     task = LiveTask(aligner, data, config, live, valid=held_out, knowledge=knowledge)
     place = None if folder is None else Path(folder)
@@ -107,6 +115,18 @@ def fit_encoders(
             aligner.save_pretrained(place / ALIGNER_NAME)
         remove_checkpoint(place)
     return LiveResult(aligner.eval(), result.history, result.best_epoch, [*notes, *result.notes])
+
+
+def _unread(config: TrainConfig) -> list[str]:
+    """Return the sentence on settings of heads that those of `DualEncoderAligner` do not have, if any were changed."""
+    known = type(config).model_fields
+    changed = [name for name in _OF_OTHER_HEADS if getattr(config, name) != known[name].default]
+    if not changed:
+        return []
+    return [
+        f"not followed: {', '.join(changed)}, which shape the heads of fit_heads; encoders given by name get the heads "
+        "of DualEncoderAligner, and others come in an aligner of your own (DualEncoderAligner.from_modules)"
+    ]
 
 
 def _from_names(names: Any, config: TrainConfig, live: LiveConfig) -> DualEncoderAligner:
