@@ -139,8 +139,9 @@ class _Loop:
         batches = begin(state.epoch)
         if not batches:
             raise LinksError(
-                f"epoch {state.epoch + 1} has no batch: among all links no two were found that share no item and do "
-                "not match across, as negatives.sampling = 'distinct' wants them; use 'random'"
+                f"epoch {state.epoch + 1} has no batch: negatives.sampling = 'distinct' wants links that share no item "
+                "and do not match across, and found fewer than 2, or than an eighth of batch_size, that go together; "
+                "lower batch_size, or use sampling = 'random'"
             )
         self.epoch_batches = len(batches)
         task.model.train()
