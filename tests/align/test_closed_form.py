@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.linalg import orthogonal_procrustes
@@ -228,6 +228,14 @@ def test_maps_are_saved_as_heads_and_torch_draws_as_before(tmp_path):
         assert np.abs(heads.project_b(csr) - found.transform_b(csr)).max() <= 1e-5
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_note_says_where_all_is_linked_with_all_that_nothing_varies_together(method):
+    a, b = views(n=5)
+    found = fit_closed_form(a, b, [(i, j) for i in range(5) for j in range(5)], method=method)
+    assert any("do not vary together" in note for note in found.notes)
+    assert not any("do not vary together" in note for note in fit_closed_form(a, b, method=method).notes)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     n=st.integers(3, 12),
@@ -241,6 +249,8 @@ def test_rows_are_unit_and_finite_whatever_the_shapes(n, widths, embed_dim, meth
     a, b = (rng.standard_normal((n, width)).astype(np.float32) for width in widths)
     pairs = rng.integers(0, n, (2 * n, 2))
     pairs = np.concatenate([pairs, [[0, 0], [1, 1]]])
+    # Where all is linked with all, or one side's linked rows with one row, nothing varies together.
+    assume(len(np.unique(pairs, axis=0)) < len(np.unique(pairs[:, 0])) * len(np.unique(pairs[:, 1])))
     found = fit_closed_form(a, b, pairs, method, embed_dim)
     for rows in (found.transform_a(a), found.transform_b(b)):
         assert rows.shape == (n, found.embed_dim) and rows.dtype == np.float32

@@ -9,8 +9,17 @@ import pytest
 import torch
 from torch import nn
 
-from bridgehead.align import DualEncoderAligner, InfoNCELoss, ProjectionCL, ProjectionHead, TwoTowers
-from bridgehead.errors import ArgumentError, RunStateError
+from bridgehead.align import (
+    DualEncoderAligner,
+    HeadConfig,
+    InfoNCELoss,
+    LogitScale,
+    ProjectionCL,
+    ProjectionHead,
+    TwoTowers,
+    fit_closed_form,
+)
+from bridgehead.errors import ArgumentError, ConfigError, RunStateError, ShapeError
 
 CALLS = {
     "ProjectionCL": lambda rows: ProjectionCL(4, (3, 3)).encode_a(rows),
@@ -108,3 +117,39 @@ def test_a_learning_rate_that_no_optimiser_should_get_is_refused(rate: Any) -> N
         model.parameter_groups(rate)
     with pytest.raises(ArgumentError, match=r"learning_rate = .*; expected"):
         model.parameter_groups(1e-3, encoder_learning_rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"init": "x"}, "logit_scale = 'x'; expected a number"),
+        ({"bounds": (1.0,)}, r"bounds are \(1\.0,\); expected \(lowest, highest\), or None"),
+        ({"bounds": 5}, "bounds are 5; expected"),
+        ({"bounds": ("a", "b")}, "the lowest logit_scale = 'a'; expected a number"),
+    ],
+)
+def test_a_scale_of_what_is_no_number_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        LogitScale(**arguments)
+
+
+@pytest.mark.parametrize("spread", [-1.0, math.nan, math.inf])
+def test_a_spread_that_no_weights_can_start_with_is_refused(spread: float) -> None:
+    with pytest.raises(ConfigError, match=r"init_std = .*; expected a finite"):
+        HeadConfig(4, 4, sparse=True, init_std=spread)
+
+
+def test_towers_name_a_width_where_widths_are_expected() -> None:
+    with pytest.raises(ConfigError, match="hidden = 5"):
+        TwoTowers(3, 4, hidden=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["cca", "ridge", "procrustes"])
+def test_a_closed_form_of_rows_without_columns_is_refused(method: Any) -> None:
+    with pytest.raises(ShapeError, match=r"rows of b have shape \(5, 0\); expected at least one column"):
+        fit_closed_form(np.eye(5), np.zeros((5, 0)), method=method)
+
+
+def test_a_regularisation_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="regularisation = 'x'; expected a number"):
+        fit_closed_form(np.eye(5), np.eye(5), regularisation="x")  # type: ignore[arg-type]

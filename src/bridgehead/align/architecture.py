@@ -77,6 +77,8 @@ class HeadConfig:
         for name in ("dropout", "input_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}; expected a share in [0, 1)")
+        if not 0 <= self.init_std < math.inf:
+            raise ConfigError(f"init_std = {self.init_std}; expected a finite standard deviation of 0 or more")
         if self.sparse and self.input_norm == "standard":
             raise ConfigError("input_norm = 'standard' would make CSR rows dense; use 'unit' or 'none' for them")
         if self.residual == "output" and (not self.hidden or self.hidden[0] != self.embed_dim):

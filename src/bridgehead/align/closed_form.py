@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bridgehead.align.architecture import INPUT_NORMS, HeadConfig, HeadsConfig, whole_width
+from bridgehead.align.architecture import INPUT_NORMS, HeadConfig, HeadsConfig, real_number, whole_width
 from bridgehead.align.moments import LinkedMoments, SideView, linked_moments
 from bridgehead.align.twin import NumpyHeads
-from bridgehead.errors import ArgumentError
+from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.links import Links
 from bridgehead.vectors import FloatArray, float32_rows
 
@@ -131,6 +131,9 @@ def fit_closed_form(
     wanted, rank = whole_width("embed_dim", embed_dim), whole_width("rank", rank)
     strength = _regularisation(method, regularisation)
     a, b = float32_rows(rows_a, "rows of a"), float32_rows(rows_b, "rows of b")
+    for name, rows in (("a", a), ("b", b)):
+        if rows.shape[1] == 0:
+            raise ShapeError(f"rows of {name} have shape {rows.shape}; expected at least one column")
     found = Links.of(links, a.shape[0], b.shape[0]).expanded()
     if len(found) < 2:
         raise ArgumentError(f"{len(found)} links; a closed form is a matter of variation, expected at least two")
@@ -192,6 +195,12 @@ def _both(moments: LinkedMoments, strength: float) -> list[tuple[FloatArray, Flo
     return found
 
 
+def _vary_together(moments: LinkedMoments) -> bool:
+    """Say whether the covariance across the sides is more than rounding."""
+    whole = float(np.trace(moments.aa) * np.trace(moments.bb))
+    return float(np.square(moments.ab).sum()) > 1e-24 * whole
+
+
 def _head(
     side: SideView, mean: FloatArray, covariance: FloatArray, linear: FloatArray
 ) -> tuple[HeadConfig, dict[str, FloatArray]]:
@@ -222,7 +231,7 @@ def _regularisation(method: str, given: float | None) -> float:
         if given is not None:
             raise ArgumentError("regularisation has no meaning for a rotation; leave it out with method = 'procrustes'")
         return 0.0
-    strength = REGULARISATION if given is None else float(given)
+    strength = REGULARISATION if given is None else real_number("regularisation", given)
     if not 0 <= strength < float("inf"):
         raise ArgumentError(f"regularisation = {given}; expected a finite number of 0 or more")
     return strength
@@ -243,6 +252,11 @@ def _notes(
     method: str, wanted: int, found: int, strength: float, moments: LinkedMoments, n_links: int
 ) -> tuple[str, ...]:
     notes = []
+    if not _vary_together(moments):
+        notes.append(
+            "the linked rows of a and b do not vary together, as where every row is linked with all of the other side: "
+            "the rows in this space are zero or noise"
+        )
     if found < wanted:
         notes.append(
             f"the space has {found} dimensions, not {wanted}: the linked rows vary in no more on one of the sides"

@@ -4,11 +4,12 @@ The parameter is the logarithm. This module is not about the loss, which takes s
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
 
-from bridgehead.align.architecture import in_float32
+from bridgehead.align.architecture import in_float32, real_number
 from bridgehead.errors import ArgumentError
 
 
@@ -26,6 +27,7 @@ class LogitScale(nn.Module):
         self, init: float = 1 / 0.07, bounds: tuple[float, float] | None = (1.0, 100.0), learnable: bool = True
     ) -> None:
         super().__init__()
+        init, bounds = real_number("logit_scale", init), _two_numbers(bounds)
         if not (math.isfinite(init) and init > 0):
             raise ArgumentError(f"logit_scale starts at {init}; expected a finite number over 0 (1 / temperature)")
         if bounds is not None and not (0 <= bounds[0] <= bounds[1] and bounds[1] > 0):
@@ -53,6 +55,14 @@ class LogitScale(nn.Module):
     def temperature(self) -> float:
         """1 / s."""
         return 1.0 / float(self.forward().detach())
+
+
+def _two_numbers(bounds: Any) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise ArgumentError(f"logit_scale bounds are {bounds!r:.80}; expected (lowest, highest), or None")
+    return real_number("the lowest logit_scale", bounds[0]), real_number("the highest logit_scale", bounds[1])
 
 
 def _log_bounds(low: float, high: float) -> tuple[float, float]:

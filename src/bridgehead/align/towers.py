@@ -85,4 +85,6 @@ class TwoTowers(Pretrained, nn.Module):
 def _config(
     input_dim: int, embed_dim: int, hidden: Sequence[int], activation: str, norm: str, dropout: float
 ) -> HeadConfig:
-    return HeadConfig(input_dim, embed_dim, tuple(hidden), activation, dropout=dropout, norm=norm, input_norm="none")
+    # What is no sequence goes on as it is, for the config to name it.
+    widths: Any = tuple(hidden) if isinstance(hidden, Sequence) else hidden
+    return HeadConfig(input_dim, embed_dim, widths, activation, dropout=dropout, norm=norm, input_norm="none")

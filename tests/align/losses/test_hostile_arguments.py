@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from bridgehead.align import (
+    LossConfig,
     Objective,
     alignment_term,
     decoupled_loss,
@@ -20,7 +21,7 @@ from bridgehead.align import (
     sigmoid_loss,
     uniformity_term,
 )
-from bridgehead.errors import ArgumentError, NonFiniteRowsError
+from bridgehead.errors import ArgumentError, ConfigError, NonFiniteRowsError, ShapeError
 
 CLASSES = torch.tensor([0, 0, 1, -1])
 
@@ -121,3 +122,39 @@ def test_unsigned_classes_are_classes() -> None:
 def test_a_mutual_information_of_no_number_is_refused(number: Any) -> None:
     with pytest.raises(ArgumentError, match="expected two numbers"):
         mutual_information_bound(number, 8)
+
+
+def test_an_objective_may_be_named_like_the_settings_of_a_loss() -> None:
+    expected = Objective(LossConfig(name="hard_negative", beta=0.5))(rows(0), rows(1), 2.0).loss
+    assert torch.equal(Objective({"name": "hard_negative", "beta": 0.5})(rows(0), rows(1), 2.0).loss, expected)
+    assert Objective("decoupled").config == LossConfig(name="decoupled")
+    with pytest.raises(ConfigError, match="loss is a int"):
+        Objective(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("z_a", "error", "message"),
+    [
+        (None, ArgumentError, "z_a is a NoneType; expected a torch tensor"),
+        ([[1.0]], ArgumentError, "z_a is a list; expected a torch tensor"),
+        (torch.tensor(1.0), ShapeError, r"z_a has shape \(\); expected \(n, d\)"),
+    ],
+)
+@pytest.mark.parametrize("loss", [Objective(), decoupled_loss, alignment_term], ids=["objective", "loss", "term"])
+def test_what_is_no_rows_is_refused_before_its_length_is_asked(
+    loss: Any, z_a: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        loss(z_a, rows(), None if loss is alignment_term else 1.0)
+
+
+def test_classes_and_guide_come_in_pairs() -> None:
+    with pytest.raises(ArgumentError, match=r"guide is a Tensor; expected a pair, \(of a, of b\)"):
+        Objective("guided")(rows(), rows(), 1.0, guide=rows())  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"classes is a Tensor; expected a pair, \(of a, of b\)"):
+        Objective("hierarchical")(rows(), rows(), 1.0, classes=CLASSES)  # type: ignore[arg-type]
+
+
+def test_no_rows_have_no_loss_by_chance() -> None:
+    with pytest.raises(ArgumentError, match="n_a = 0, n_b = 3; expected at least one row on each side"):
+        Objective().chance(0, 3)

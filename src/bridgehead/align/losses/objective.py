@@ -4,13 +4,15 @@ The only loss with state is the sigmoid, whose bias is learned. This module is n
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
 
 from bridgehead.align.losses.config import LossConfig
-from bridgehead.align.losses.contrast import Direction, Form, LossParts, Positives, check_form
+from bridgehead.align.losses.contrast import Direction, Form, LossParts, Positives, check_form, check_rows
 from bridgehead.align.losses.decoupled import decoupled_parts
 from bridgehead.align.losses.geometry import alignment_term, uniformity_term
 from bridgehead.align.losses.guided import guided_parts
@@ -35,13 +37,18 @@ class Objective(nn.Module):
     loss = contrastive + alignment_weight alignment + uniformity_weight (uniformity of a + uniformity of b) / 2
 
     `form` and `direction` as in `info_nce`; the sigmoid knows no form. For "sigmoid" the module holds the learned
-    `bias`, else it has no parameter. It draws nothing and keeps nothing between calls. Raises `ConfigError` for a form
-    that the loss does not have.
+    `bias`, else it has no parameter. It draws nothing and keeps nothing between calls. `config` may be what
+    `LossConfig.of` takes, a name or a mapping. Raises `ConfigError`, also for a form that the loss does not have.
     """
 
-    def __init__(self, config: LossConfig | None = None, form: Form = "outside", direction: Direction = "both") -> None:
+    def __init__(
+        self,
+        config: LossConfig | str | Mapping[str, Any] | None = None,
+        form: Form = "outside",
+        direction: Direction = "both",
+    ) -> None:
         super().__init__()
-        self.config = LossConfig() if config is None else config
+        self.config = config if isinstance(config, LossConfig) else LossConfig.of(config)
         check_form(form)
         if direction not in ("both", "a_to_b", "b_to_a"):
             raise ArgumentError(f"direction = {direction!r}; expected 'both', 'a_to_b' or 'b_to_a'")
@@ -86,6 +93,10 @@ class Objective(nn.Module):
             raise ArgumentError("the loss is 'hierarchical', and no classes came; pass classes=(classes_a, classes_b)")
         if self.needs_guide and guide is None:
             raise ArgumentError("the loss is 'guided', and no guide came; pass guide=(rows_a, rows_b)")
+        for name, pair in (("classes", classes), ("guide", guide)):
+            if pair is not None and (not isinstance(pair, tuple | list) or len(pair) != 2):
+                raise ArgumentError(f"{name} is a {type(pair).__name__}; expected a pair, (of a, of b)")
+        check_rows(z_a, z_b)
         positives = Positives.of(positives, len(z_a), len(z_b), z_a.device)
         parts = self._contrastive(z_a, z_b, logit_scale, positives, classes, guide)
         loss, terms = parts.loss, {**(parts.terms or {}), "contrastive": parts.loss.detach()}
@@ -160,6 +171,8 @@ class Objective(nn.Module):
             hierarchical:             log N; form "inside" None
             guided:                   None, as it depends on what is masked
         """
+        if min(n_a, n_b) < 1:
+            raise ArgumentError(f"n_a = {n_a}, n_b = {n_b}; expected at least one row on each side")
         name = self.config.name
         if name == "guided" or (name == "hierarchical" and self.form == "inside"):
             return None
