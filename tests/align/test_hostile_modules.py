@@ -110,6 +110,11 @@ def test_a_module_in_place_of_an_encoders_name_is_sent_to_from_modules() -> None
         DualEncoderAligner("folder", nn.Linear(2, 2))  # type: ignore[arg-type]
 
 
+def test_an_encoder_that_is_no_module_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="encoder_b is a str; expected a torch module"):
+        DualEncoderAligner.from_modules(nn.Linear(2, 2), "folder", 2, 2)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("rate", [-1.0, math.nan, "x"])
 def test_a_learning_rate_that_no_optimiser_should_get_is_refused(rate: Any) -> None:
     model = DualEncoderAligner.from_modules(nn.Linear(2, 2), nn.Linear(2, 2), 2, 2, projection_dim=2)

@@ -110,6 +110,9 @@ class DualEncoderAligner(Pretrained, nn.Module):
         with the one tensor that stands for them. What `save_pretrained` keeps are its weights: loading needs the
         modules again.
         """
+        for side, encoder in (("a", encoder_a), ("b", encoder_b)):
+            if not isinstance(encoder, nn.Module):
+                raise ArgumentError(f"encoder_{side} is a {type(encoder).__name__}; expected a torch module")
         model = cls.__new__(cls)
         nn.Module.__init__(model)
         model.config = {
