@@ -369,6 +369,14 @@ def test_what_cannot_be_trained_together_is_refused_with_the_reason(few):
         fit_ensemble(a, b, None, config_of(), one, dtype=torch.float16)
 
 
+def test_weights_that_the_last_step_made_infinite_are_refused_with_the_member(few):
+    config = TrainConfig.of(
+        embed_dim=4, epochs=1, batch_size=100, warmup_epochs=0, weight_decay=1e30, learning_rate=1e30
+    )
+    with pytest.raises(NonFiniteRowsError, match=r"of member 0 \(seed 3\) holds NaN or infinity after the last step"):
+        fit_ensemble(*few.fit, None, config, [Member(3)])
+
+
 def test_a_last_batch_that_joins_in_some_epochs_only_is_refused_before_training(few):
     # Item 0 of b has 58 of 62 links: with batches of 20 the last two links are often both its own.
     rows = np.arange(60)

@@ -262,6 +262,27 @@ def test_links_of_which_no_two_go_together_are_refused_where_batches_are_to_be_d
         fit_heads(rows, rows, all_but_one, config)
 
 
+def test_weights_that_the_last_step_made_infinite_are_refused(few):
+    config = TrainConfig.of(SMALL, epochs=1, batch_size=100, warmup_epochs=0, weight_decay=1e30, learning_rate=1e30)
+    with pytest.raises(NonFiniteRowsError, match="holds NaN or infinity after the last step; lower the learning rate"):
+        fit_heads(*few.fit, config=config)
+
+
+def test_it_trains_where_gradients_are_switched_off(few):
+    with torch.no_grad():
+        off = fit_heads(*few.fit, config=TrainConfig.of(SMALL))
+        assert not torch.is_grad_enabled()
+    assert same_weights(weights(off), weights(fit_heads(*few.fit, config=TrainConfig.of(SMALL))))
+
+
+def test_weights_beyond_the_storage_are_refused_and_never_infinite(few):
+    csr = sparse.csr_matrix(np.maximum(few.fit[0], 0))
+    config = TrainConfig.of(SMALL, init_std=1e6)
+    with pytest.raises(ArgumentError, match=r"beyond float16 .65504.*storage = 'float32'"):
+        fit_heads(csr, few.fit[1], config=config)
+    fit_heads(csr, few.fit[1], config=TrainConfig.of(config, storage="float32"))
+
+
 def test_a_last_batch_of_one_joins_the_one_before_and_that_is_said(few):
     rows = [side[:33] for side in few.fit]
     result = fit_heads(*rows, config=TrainConfig.of(SMALL, batch_size=16, norm="batch"))

@@ -26,6 +26,7 @@ from bridgehead.train.members import Course, Member, check_settings, first_model
 from bridgehead.train.optimiser import FusedAdamW, learning_rate
 from bridgehead.train.shared_rows import SharedRows
 from bridgehead.train.stacked import PairedLoss, StackedModels, check_losses, put_into
+from bridgehead.train.task import check_trained
 from bridgehead.train.validation import validation_metrics
 from bridgehead.vectors import IntArray
 
@@ -83,7 +84,7 @@ def fit_ensemble(
     if held_out is not None and len(held_out.links) == 0:
         held_out = None
         notes.append("the validation split has no links: all epochs are trained and the last one is kept")
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
         fit = _Ensemble(data, held_out, config, course, members, dtype)
         fit.train(progress)
         return fit.finish(notes)
@@ -316,6 +317,7 @@ class _Ensemble:
         for m, (plan, standing) in enumerate(zip(self.plans, self.standings, strict=True)):
             model, own, last = self.models[m].to(self.dtype), list(notes), standing.history[-1]
             self._fill(model, self.best if standing.best_epoch else self.stack.weights, m)
+            check_trained(model, f" of {plan.name}")
             best_epoch = standing.best_epoch or last["epoch"]
             if last["epoch"] < self.config.epochs:
                 own.append(

@@ -18,6 +18,7 @@ from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.knowledge import knowledge_of
 from bridgehead.train.loop import ProgressCallback, check_epochs, train_task
 from bridgehead.train.rows_task import RowsTask
+from bridgehead.train.task import first_not_finite
 
 HEADS_NAME = "heads.safetensors"
 
@@ -76,8 +77,9 @@ def fit_heads(
     is called after each epoch.
 
     Raises `ShapeError`, `NonFiniteRowsError` and `LinksError` (fewer than two different items on a side among them)
-    for what cannot be trained on, `ConfigError` when the loss needs classes that did not come, `RunStateError` when
-    the folder holds the checkpoint of another training, cannot be written to or the disk is full.
+    for what cannot be trained on, `NonFiniteRowsError` and `ArgumentError` when what was trained is not finite or
+    beyond `config.storage`, `ConfigError` when the loss needs classes that did not come, `RunStateError` when the
+    folder holds the checkpoint of another training, cannot be written to or the disk is full.
     """
     config = TrainConfig.of(config)
     data = PairData.of(rows_a, rows_b, links)
@@ -99,6 +101,11 @@ def fit_heads(
         parameter.grad = None
     release_gradient_memory(model)
     model.round_tables_(config.storage)
+    if bad := first_not_finite(model):
+        raise ArgumentError(
+            f"{bad} holds values beyond float16 (65504), and storage = {config.storage!r}; train with storage = "
+            "'float32', or a smaller init_std"
+        )
     if place is not None:
         with writing(HEADS_NAME, place):
             save_heads(model, place / HEADS_NAME, storage=config.storage)

@@ -27,7 +27,7 @@ from bridgehead.train.optimiser import (
     restore_optimiser,
     set_group_rates,
 )
-from bridgehead.train.task import ParameterGroup, Task
+from bridgehead.train.task import ParameterGroup, Task, check_trained
 from bridgehead.train.trackers import History
 
 ProgressCallback = Callable[[int, int, dict[str, Any]], None]
@@ -73,7 +73,7 @@ def train_task(
     Raises `RunStateError` when the folder holds the checkpoint of another training, `LinksError` when an epoch has no
     batch, and what the task raises.
     """
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
         loop = _Loop(task, config, epochs, folder)
         with loop.log:
             loop.resume()
@@ -238,6 +238,7 @@ class _Loop:
         state = self.state
         if self.best:
             self.task.model.load_state_dict(self.best)
+        check_trained(self.task.model)
         self.task.model.eval()
         best_epoch = state.best_epoch or state.epoch
         notes = list(self.task.notes)

@@ -6,9 +6,11 @@ This module is not about how epochs follow each other, checkpoints or early stop
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
 from torch import nn
 
 from bridgehead.align.scale import LogitScale
+from bridgehead.errors import NonFiniteRowsError
 from bridgehead.negatives.plan import BatchPlan
 from bridgehead.train.batch_loss import BatchLoss
 from bridgehead.train.outcome import StepOutcome
@@ -63,3 +65,15 @@ class Task(Protocol):
 
     def validate(self) -> dict[str, float]:
         """Return figures on held-out pairs, `valid_mrr` among them, or nothing where there are none."""
+
+
+def first_not_finite(model: nn.Module) -> str | None:
+    """Return the name of the first weight of `model` that holds NaN or infinity, or None."""
+    weights = model.state_dict().items()
+    return next((name for name, weight in weights if not bool(torch.isfinite(weight).all())), None)
+
+
+def check_trained(model: nn.Module, whose: str = "") -> None:
+    """Raise `NonFiniteRowsError` for weights that the last step made NaN: the loss would tell of it one step later."""
+    if bad := first_not_finite(model):
+        raise NonFiniteRowsError(f"{bad}{whose} holds NaN or infinity after the last step; lower the learning rate")
