@@ -1,5 +1,6 @@
 """What heads, losses as modules and saved models make of arguments that nobody should give: one sentence that helps."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,17 @@ from torch import nn
 from bridgehead.align import (
     DualEncoderAligner,
     HeadConfig,
+    HeadsConfig,
     InfoNCELoss,
     LogitScale,
+    NumpyHeads,
     ProjectionCL,
     ProjectionHead,
+    TwoHeads,
     TwoTowers,
     fit_closed_form,
+    load_heads,
+    save_heads,
 )
 from bridgehead.errors import ArgumentError, ConfigError, RunStateError, ShapeError
 
@@ -158,3 +164,28 @@ def test_a_closed_form_of_rows_without_columns_is_refused(method: Any) -> None:
 def test_a_regularisation_that_is_no_number_is_refused() -> None:
     with pytest.raises(ArgumentError, match="regularisation = 'x'; expected a number"):
         fit_closed_form(np.eye(5), np.eye(5), regularisation="x")  # type: ignore[arg-type]
+
+
+def _heads_with(path: Path, config: str) -> Path:
+    save_heads(TwoHeads(HeadsConfig(HeadConfig(3, 4), HeadConfig(5, 4))), path)
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + size])
+    header["__metadata__"]["config"] = config or header["__metadata__"]["config"].replace(
+        '"input_dim": 3', '"input_dim": 1000000000'
+    )
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + raw[8 + size :])
+    return path
+
+
+@pytest.mark.parametrize("load", [load_heads, NumpyHeads.load], ids=["torch", "numpy"])
+def test_heads_of_a_width_that_their_weights_do_not_have_take_no_memory_for_it(load: Any, tmp_path: Path) -> None:
+    with pytest.raises(RunStateError, match=r"first layer of head a has shape \(512, 3\), not \(512, 1000000000\)"):
+        load(_heads_with(tmp_path / "heads.safetensors", ""))
+
+
+@pytest.mark.parametrize("load", [load_heads, NumpyHeads.load], ids=["torch", "numpy"])
+def test_heads_whose_description_is_nested_beyond_reading_are_damaged(load: Any, tmp_path: Path) -> None:
+    with pytest.raises(RunStateError, match="is damaged"):
+        load(_heads_with(tmp_path / "heads.safetensors", "[" * 100_000))

@@ -32,9 +32,23 @@ def read_heads_file(path: str | Path, framework: Literal["numpy", "pt"]) -> tupl
                     f"{VERSION!r}: use the release that wrote it, or train again"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        return HeadsConfig.from_dict(json.loads(header["config"])), tensors
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        config = HeadsConfig.from_dict(json.loads(header["config"]))
+    except (SafetensorError, KeyError, json.JSONDecodeError, RecursionError) as error:
         raise RunStateError(f"{source} is damaged ({error}); train again or restore the file") from error
+    _check_first(source, config, tensors)
+    return config, tensors
+
+
+def _check_first(source: Path, config: HeadsConfig, tensors: dict[str, Any]) -> None:
+    """Raise `RunStateError` where the first layers are not as wide as stated, before a model takes memory for them."""
+    for side, head in (("a", config.a), ("b", config.b)):
+        stored = tensors.get(f"head_{side}.first.weight")
+        shape = (head.input_dim, head.widths[0]) if head.sparse else (head.widths[0], head.input_dim)
+        if stored is not None and tuple(stored.shape) != shape:
+            raise RunStateError(
+                f"{source}: weights do not fit the architecture it states: the first layer of head {side} has shape "
+                f"{tuple(stored.shape)}, not {shape}; train again or restore the file"
+            )
 
 
 def sort_header(path: str | Path) -> None:
