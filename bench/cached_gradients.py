@@ -55,8 +55,8 @@ def one(model_name: str, batch: int, tokens: int, runs: int, mini_batch: int, ta
 
     from bridgehead.align.dual_encoder import DualEncoderAligner
     from bridgehead.align.losses.infonce import info_nce
-    from bridgehead.train.cached_gradients import cached_gradients
-    from bridgehead.train.live_items import LiveItems
+    from bridgehead.train.live.cached_gradients import cached_gradients
+    from bridgehead.train.live.items import LiveItems
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.manual_seed(0)

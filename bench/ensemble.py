@@ -32,7 +32,7 @@ from bridgehead.runs.two_view import (
     two_views,
     wrong_pairs,
 )
-from bridgehead.train.ensemble import fit_ensemble
+from bridgehead.train.ensemble.fit import fit_ensemble
 
 LEAST_RATIO = 5.0
 MOST_DIFFERENCE = 0.005

@@ -17,7 +17,7 @@ from bridgehead.align.losses import LossConfig
 from bridgehead.negatives import NegativesConfig
 from bridgehead.runs.config import RunConfig
 from bridgehead.train import AugmentConfig, TrainConfig
-from bridgehead.train.live_config import Stage
+from bridgehead.train.live.config import Stage
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 INTRODUCTION = """\

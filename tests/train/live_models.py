@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from bridgehead.align.dual_encoder import DualEncoderAligner
-from bridgehead.train.live_items import LinkedItems, LiveItems
+from bridgehead.train.live.items import LinkedItems, LiveItems
 
 N_WORDS, WIDTH = 40, 16
 

@@ -9,8 +9,8 @@ from torch import nn
 from bridgehead.align.losses.infonce import info_nce_parts
 from bridgehead.errors import ArgumentError, ConfigError, ShapeError
 from bridgehead.links import Links
-from bridgehead.train import cached_gradients as module
-from bridgehead.train.cached_gradients import cached_gradients, refuse_batch_statistics, whole_gradients
+from bridgehead.train.live import cached_gradients as module
+from bridgehead.train.live.cached_gradients import cached_gradients, refuse_batch_statistics, whole_gradients
 
 N, LENGTH = 64, 7
 

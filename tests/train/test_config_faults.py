@@ -3,7 +3,7 @@ import pytest
 from bridgehead.errors import ConfigError
 from bridgehead.runs.config import config_of
 from bridgehead.train import TrainConfig
-from bridgehead.train.live_config import LiveConfig
+from bridgehead.train.live.config import LiveConfig
 
 PAIRS = {"path": "pairs.csv", "a": "smiles", "b": "text"}
 ENCODE = {"a": "molecule:fingerprints", "b": "text:ngram"}

@@ -13,8 +13,8 @@ from bridgehead.errors import ArgumentError, LinksError, NonFiniteRowsError, Sha
 from bridgehead.evaluate import retrieval_report
 from bridgehead.links import Links
 from bridgehead.train import TrainConfig, fit_heads
-from bridgehead.train.ensemble import Course, Member, fit_ensemble
-from bridgehead.train.stacked import PairedLoss, StackedHead, StackedModels, check_losses, put_into
+from bridgehead.train.ensemble.fit import Course, Member, fit_ensemble
+from bridgehead.train.ensemble.stacked import PairedLoss, StackedHead, StackedModels, check_losses, put_into
 
 # Sixty pairs in batches of 12 are five steps an epoch.
 TEN_STEPS = {"embed_dim": 8, "hidden": (16,), "epochs": 2, "batch_size": 12, "dropout": 0.0}

@@ -15,10 +15,10 @@ from safetensors.torch import load_file
 from bridgehead.encode import make_encoder
 from bridgehead.errors import ArgumentError, ConfigError, RunStateError
 from bridgehead.train.config import TrainConfig
-from bridgehead.train.fit_live import fit_encoders
-from bridgehead.train.live import LiveTask
-from bridgehead.train.live_config import LiveConfig
-from bridgehead.train.live_items import LinkedItems
+from bridgehead.train.live.config import LiveConfig
+from bridgehead.train.live.fit import fit_encoders
+from bridgehead.train.live.items import LinkedItems
+from bridgehead.train.live.task import LiveTask
 from bridgehead.train.loop import train_task
 from bridgehead.train.precision import accelerator
 from tiny_models import write_bert

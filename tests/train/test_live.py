@@ -8,9 +8,9 @@ from bridgehead.align.losses.infonce import info_nce
 from bridgehead.errors import ArgumentError, ConfigError, LinksError
 from bridgehead.train.carried import carried_state, restore_carried
 from bridgehead.train.config import TrainConfig
-from bridgehead.train.live import LiveTask, hash_weights
-from bridgehead.train.live_config import LiveConfig
-from bridgehead.train.live_items import LinkedItems, LiveItems
+from bridgehead.train.live.config import LiveConfig
+from bridgehead.train.live.items import LinkedItems, LiveItems
+from bridgehead.train.live.task import LiveTask, hash_weights
 from train.live_models import aligner, items
 
 CONFIG = TrainConfig.of(batch_size=10, epochs=3, seed=4)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bridgehead.errors import ConfigError
-from bridgehead.train.live_config import LiveConfig, Stage
+from bridgehead.train.live.config import LiveConfig, Stage
 
 
 def test_heads_are_warmed_for_an_epoch_and_then_both_encoders_are_trained():
@@ -52,5 +52,5 @@ def test_a_config_comes_back_from_its_own_values():
 
 
 def test_reading_it_imports_no_torch():
-    code = "import sys, bridgehead.train.live_config; sys.exit('torch' in sys.modules)"
+    code = "import sys, bridgehead.train.live.config; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from bridgehead.errors import ArgumentError, ConfigError, DataError, LinksError, ShapeError
-from bridgehead.train.live_items import LinkedItems, LiveItems
+from bridgehead.train.live.items import LinkedItems, LiveItems
 from tiny_models import write_tokenizer
 
 ROWS = [[5, 6, 7], [8], [9, 4]]

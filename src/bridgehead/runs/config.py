@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from bridgehead.errors import ConfigError, InputFileNotFoundError
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.config_faults import config_faults
-from bridgehead.train.live_config import StagesConfig
+from bridgehead.train.live.config import StagesConfig
 
 STARTER = "starter"
 CHEMICALS = "chemicals"

@@ -27,9 +27,9 @@ from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
 from bridgehead.train.fit import HEADS_NAME
 from bridgehead.train.knowledge import Knowledge, knowledge_of
-from bridgehead.train.live import LiveTask
-from bridgehead.train.live_config import LiveConfig, StagesConfig
-from bridgehead.train.live_items import LinkedItems, LiveItems
+from bridgehead.train.live.config import LiveConfig, StagesConfig
+from bridgehead.train.live.items import LinkedItems, LiveItems
+from bridgehead.train.live.task import LiveTask
 from bridgehead.train.loop import LoopResult, ProgressCallback, train_task
 from bridgehead.train.seeds import start_seed
 from bridgehead.vectors import IntArray

@@ -12,7 +12,7 @@ import torch
 
 from bridgehead.align.model import TwoHeads
 from bridgehead.train.config import TrainConfig
-from bridgehead.train.members import Course, Member
+from bridgehead.train.ensemble.members import Course, Member
 from bridgehead.vectors import FloatArray, IntArray
 
 SEEDS = (6050, 6051, 6052, 6053, 6054)

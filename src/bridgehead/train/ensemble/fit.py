@@ -20,12 +20,12 @@ from bridgehead.align.model import TwoHeads
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData, side_shape
+from bridgehead.train.ensemble.members import Course, Member, check_settings, first_models, is_one_to_one, make_plans
+from bridgehead.train.ensemble.shared_rows import SharedRows
+from bridgehead.train.ensemble.stacked import PairedLoss, StackedModels, check_losses, put_into
 from bridgehead.train.epoch_line import closing_notes
 from bridgehead.train.fit import FitResult
-from bridgehead.train.members import Course, Member, check_settings, first_models, is_one_to_one, make_plans
 from bridgehead.train.optimiser import FusedAdamW, learning_rate
-from bridgehead.train.shared_rows import SharedRows
-from bridgehead.train.stacked import PairedLoss, StackedModels, check_losses, put_into
 from bridgehead.train.task import check_trained
 from bridgehead.train.validation import validation_metrics
 from bridgehead.vectors import IntArray

@@ -1,7 +1,7 @@
 """What the loop trains when encoders learn with their heads: batches of tokenised items, in chunks, stage by stage.
 
 Gradients in chunks are in `cached_gradients`, which weights are trained when in `stages`, device and precision in
-`precision`, rows in `live_side`. This module is not about epochs, checkpoints or rates (`loop`).
+`precision`, rows in `side`. This module is not about epochs, checkpoints or rates (`loop`).
 """
 
 from typing import Any
@@ -17,16 +17,16 @@ from bridgehead.negatives.plan import BatchPlan
 from bridgehead.train.augment import batch_generator
 from bridgehead.train.augment_config import AugmentConfig
 from bridgehead.train.batch_loss import BatchLoss
-from bridgehead.train.cached_gradients import cached_gradients, whole_gradients
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.knowledge import Knowledge
-from bridgehead.train.live_config import LiveConfig
-from bridgehead.train.live_items import LinkedItems
-from bridgehead.train.live_side import LiveSide
+from bridgehead.train.live.cached_gradients import cached_gradients, whole_gradients
+from bridgehead.train.live.config import LiveConfig
+from bridgehead.train.live.items import LinkedItems
+from bridgehead.train.live.side import LiveSide
+from bridgehead.train.live.stages import staged_groups, train_epoch
 from bridgehead.train.outcome import StepOutcome
 from bridgehead.train.precision import Precision
 from bridgehead.train.seeds import step_seed
-from bridgehead.train.stages import staged_groups, train_epoch
 from bridgehead.train.task import ParameterGroup
 from bridgehead.train.validation import metrics_of_rows
 from bridgehead.vectors import IntArray

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from bridgehead.train.augment_config import AugmentConfig
-from bridgehead.train.cached_gradients import Encode, refuse_batch_statistics
-from bridgehead.train.live_items import LiveItems
+from bridgehead.train.live.cached_gradients import Encode, refuse_batch_statistics
+from bridgehead.train.live.items import LiveItems
 from bridgehead.train.precision import Precision
 from bridgehead.vectors import FloatArray, IntArray, unit_rows
 

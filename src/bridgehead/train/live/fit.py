@@ -19,9 +19,9 @@ from bridgehead.train.checkpoint import remove_checkpoint, writing
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.data import PairData
 from bridgehead.train.knowledge import Knowledge, knowledge_of
-from bridgehead.train.live import LiveTask
-from bridgehead.train.live_config import LiveConfig
-from bridgehead.train.live_items import LinkedItems, LiveItems
+from bridgehead.train.live.config import LiveConfig
+from bridgehead.train.live.items import LinkedItems, LiveItems
+from bridgehead.train.live.task import LiveTask
 from bridgehead.train.loop import ProgressCallback, check_epochs, train_task
 from bridgehead.train.seeds import start_seed
 

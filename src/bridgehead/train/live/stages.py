@@ -9,7 +9,7 @@ from torch import nn
 
 from bridgehead.align.layers import encoder_groups, train_last_layers
 from bridgehead.train.config import TrainConfig
-from bridgehead.train.live_config import LiveConfig
+from bridgehead.train.live.config import LiveConfig
 from bridgehead.train.task import ParameterGroup
 
 
