@@ -43,7 +43,8 @@ a = "molecule:fingerprints"
 b = "text:ngram"
 ```
 
-TOML has no null: where a default is *none*, the key is left out.
+TOML has no null: where a default is *none*, the key is left out; where another default stands and none is meant, the
+text `"none"` says so.
 """
 PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any value"}
 HEADING = ("| key | type | default | what it is |", "|---|---|---|---|")

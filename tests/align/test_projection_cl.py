@@ -291,3 +291,11 @@ def test_a_model_saved_in_a_folder_is_the_same_model_again(tmp_path):
     again = ProjectionCL.from_pretrained(tmp_path / "model")
     assert again.config == model.config and again.init_value == model.init_value
     assert all(torch.equal(a, b) for a, b in zip(model(*batch()), again(*batch()), strict=True))
+
+
+def test_a_scale_far_beyond_its_bounds_still_has_a_finite_gradient():
+    model = ProjectionCL(4, (3, 5))
+    model.logit_scale.data.fill_(200.0)
+    loss = model(torch.randn(6, 3), torch.randn(6, 5), return_loss=True)[2]
+    loss.backward()
+    assert bool(torch.isfinite(loss)) and bool(torch.isfinite(model.logit_scale.grad))

@@ -77,3 +77,10 @@ def test_reading_a_config_needs_no_torch():
 def test_a_form_for_a_loss_that_has_none_is_refused_when_the_settings_are_read():
     with pytest.raises(ConfigError, match="form = 'inside', and the sigmoid loss judges each pair by itself"):
         TrainConfig.of({"form": "inside", "loss": {"name": "sigmoid"}})
+
+
+def test_none_is_a_word_where_a_default_is_something_else():
+    config = TrainConfig.of(patience="none", logit_scale_bounds="none")
+    assert config.patience is None and config.logit_scale_bounds is None
+    stored = config.model_dump(mode="json")
+    assert stored["patience"] == "none" and TrainConfig.of(stored) == config

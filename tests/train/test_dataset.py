@@ -1,5 +1,6 @@
 """Pairs of molecule and text as tokens of fixed length."""
 
+import copy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,22 @@ def letters(text: str, *, return_tensors: str, padding: Any, max_length: int = 0
 
 
 def test_an_item_is_two_dicts_of_fixed_length_without_a_batch_dimension(tokenizer: Any) -> None:
-    data = MoleculeTextDataset(PAIRS, tokenizer, tokenizer)
+    large = copy.deepcopy(tokenizer)
+    large.model_max_length = 512
+    data = MoleculeTextDataset(PAIRS, large, large)
     inputs_a, inputs_b = data[1]
     assert len(data) == 2 and inputs_a["input_ids"].shape == (128,) and inputs_b["attention_mask"].shape == (256,)
     assert tokenizer.decode(inputs_b["input_ids"], skip_special_tokens=True) == "opens the receptor"
     batch_a, batch_b = next(iter(DataLoader(data, batch_size=2)))
     assert batch_a["input_ids"].shape == (2, 128) and batch_b["input_ids"].shape == (2, 256)
     assert data.n_truncated == (0, 0)
+
+
+def test_lengths_end_where_the_model_has_no_more_positions(tokenizer: Any) -> None:
+    limit = tokenizer.model_max_length
+    assert limit < 128
+    inputs_a, inputs_b = MoleculeTextDataset(PAIRS, tokenizer, tokenizer)[1]
+    assert inputs_a["input_ids"].shape == inputs_b["input_ids"].shape == (limit,)
 
 
 def test_lengths_are_settings_and_any_callable_is_a_tokenizer() -> None:

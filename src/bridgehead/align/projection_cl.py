@@ -162,8 +162,13 @@ class ProjectionCL(Pretrained, nn.Module):
 
     def _scale(self) -> torch.Tensor:
         low = 0.0 if self.min_logit_scale is None else self.min_logit_scale
-        scale: torch.Tensor = _Bounded.apply(self.logit_scale.exp(), low, self.max_logit_scale)  # type: ignore[no-untyped-call]
+        scale: torch.Tensor = _Bounded.apply(_exp(self.logit_scale), low, self.max_logit_scale)  # type: ignore[no-untyped-call]
         return scale
+
+
+def _exp(logarithm: torch.Tensor) -> torch.Tensor:
+    """Return exp, far beyond the bounds of any use cut so that value and gradient are finite numbers of float32."""
+    return (logarithm + (logarithm.clamp(-80, 80) - logarithm).detach()).exp()
 
 
 class _Bounded(torch.autograd.Function):

@@ -6,7 +6,16 @@ This module is not about data or encoders, whose settings stand in a run's confi
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from bridgehead.align.architecture import MAX_WIDTH, HeadConfig, HeadsConfig, in_float32
 from bridgehead.align.losses.config import LossConfig
@@ -63,7 +72,7 @@ class TrainConfig(BaseModel):
     warmup_epochs: float = Field(1.0, ge=0, description="Epochs over which the rate rises from 0, before the cosine.")
     logit_scale_init: float = Field(1 / 0.07, gt=0, description="s = 1 / temperature at the start, as in CLIP.")
     logit_scale_bounds: tuple[float, float] | None = Field(
-        (1.0, 100.0), description="Lowest and highest s; none is unbounded."
+        (1.0, 100.0), description='Lowest and highest s; "none": unbounded.'
     )
     learn_scale: bool = Field(True, description="Whether s is learned.")
     form: Literal["outside", "inside"] = Field("outside", description="How several positives of an anchor are summed.")
@@ -72,7 +81,7 @@ class TrainConfig(BaseModel):
     negatives: NegativesConfig = Field(NegativesConfig(), description="What the anchors are told from.")
     augment: AugmentConfig = Field(AugmentConfig(), description="How training rows are varied from step to step.")
     patience: int | None = Field(
-        6, ge=1, description="Epochs without a better validation before the stop; none: never."
+        6, ge=1, description='Epochs without a better validation before the stop; "none": never.'
     )
     device: str = Field(
         "cpu", min_length=1, description="Where to train: cpu, cuda, cuda:1, mps, or accelerate: what accelerate finds."
@@ -99,6 +108,16 @@ class TrainConfig(BaseModel):
             raise ValueError(f"form = {self.form!r}, and the sigmoid loss judges each pair by itself; leave form out")
         self.heads((1, False), (1, False))
         return self
+
+    @field_validator("patience", "logit_scale_bounds", mode="before")
+    @classmethod
+    def _none_is_a_word(cls, value: Any) -> Any:
+        # TOML has no null, and left out these are not none.
+        return None if value == "none" else value
+
+    @field_serializer("patience", "logit_scale_bounds", when_used="json")
+    def _word_for_none(self, value: Any) -> Any:
+        return "none" if value is None else value
 
     @field_validator("norm", "residual", mode="before")
     @classmethod

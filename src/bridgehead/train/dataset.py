@@ -21,8 +21,9 @@ class MoleculeTextDataset(Dataset[tuple[Tokens, Tokens]]):
 
     `pairs` are (SMILES, description) texts. `tokenizer_a` and `tokenizer_b` are called as tokenizers of Hugging Face
     are: `tokenizer(text, return_tensors="pt", padding="max_length", max_length=..., truncation=True)` gives a mapping
-    of tensors (1, max_length). `max_length_a` and `max_length_b` are numbers of tokens; what is longer is cut by the
-    tokenizer, which keeps its closing token. The first cut text that is read gives a warning (`UserWarning`), and
+    of tensors (1, max_length). `max_length_a` and `max_length_b` are numbers of tokens, lowered to what a tokenizer
+    says its model takes (`model_max_length`); what is longer is cut by the tokenizer, which keeps its closing token.
+    The first cut text that is read gives a warning (`UserWarning`), and
     `n_truncated` counts them all. Raises `DataError`, naming the pair, unless all pairs are two texts.
     """
 
@@ -43,7 +44,9 @@ class MoleculeTextDataset(Dataset[tuple[Tokens, Tokens]]):
                 raise DataError(f"pair {number} is {pair!r}; expected two texts (SMILES, description)")
         self.pairs = pairs
         self.tok_a, self.tok_b = tokenizer_a, tokenizer_b
-        self.max_length_a, self.max_length_b = max_length_a, max_length_b
+        # A model has no position beyond what its tokenizer says it takes.
+        self.max_length_a = min(max_length_a, getattr(tokenizer_a, "model_max_length", max_length_a))
+        self.max_length_b = min(max_length_b, getattr(tokenizer_b, "model_max_length", max_length_b))
         self._warned = False
 
     def __len__(self) -> int:

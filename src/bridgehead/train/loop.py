@@ -240,6 +240,8 @@ class _Loop:
             self.task.model.load_state_dict(self.best)
         check_trained(self.task.model)
         self.task.model.eval()
+        # Two processes that trained here at once would have written their lines into each other's.
+        self.log.restart(state.history)
         best_epoch = state.best_epoch or state.epoch
         notes = list(self.task.notes)
         if state.epoch < self.epochs:

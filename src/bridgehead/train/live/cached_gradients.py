@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from bridgehead.align.heads import BatchNorm
 from bridgehead.errors import ArgumentError, ConfigError, ShapeError
 from bridgehead.train.precision import accelerator
 
@@ -107,7 +108,9 @@ def refuse_batch_statistics(model: nn.Module) -> None:
     than the batch whole. In evaluation mode (frozen) it is harmless.
     """
     for name, module in model.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and (module.training or not module.track_running_stats):
+        ours = isinstance(module, BatchNorm) and module.training
+        theirs = isinstance(module, nn.modules.batchnorm._BatchNorm)
+        if ours or (theirs and (module.training or not module.track_running_stats)):
             raise ConfigError(
                 f"{name or 'the model'} is a {type(module).__name__} in training, whose output depends on the other "
                 "items of a chunk: a batch cannot be encoded in chunks with the same result; use layer normalisation, "
