@@ -13,6 +13,8 @@ from torch import nn
 from bridgehead.align.dual_encoder import DualEncoderAligner
 from bridgehead.align.layers import layers_of
 from bridgehead.encode import make_encoder
+from bridgehead.encode.hub import find_model
+from bridgehead.encode.huggingface import load_network
 from bridgehead.errors import (
     ArgumentError,
     EncoderError,
@@ -192,6 +194,10 @@ def test_other_architectures_are_saved_and_restored_with_their_trained_weights(t
     with torch.no_grad():
         assert torch.equal(again.encode_a(**inputs), model.eval().encode_a(**inputs))
         assert torch.equal(again.encode_b(**inputs), model.encode_b(**inputs))
+    # Each encoder is a model by itself, for whoever wants its rows.
+    network = load_network(find_model(str(tmp_path / "saved" / "encoder_a")))
+    for name, weight in model.encoder_a.state_dict().items():
+        assert torch.equal(network.state_dict()[name], weight)
 
 
 def test_groups_have_their_rates_and_norms_biases_and_temperature_do_not_decay(model: DualEncoderAligner) -> None:
@@ -278,15 +284,15 @@ def test_a_disk_that_fills_while_saving_leaves_the_earlier_model_whole(
 
     model.eval().save_pretrained(tmp_path)
     before = model(*batch)
-    write, calls = module.save_network, []
+    write, calls = module.write_model, []
 
-    def fill(network: Any, folder: Path) -> None:
+    def fill(network: Any, source: Any, folder: Path) -> None:
         calls.append(folder)
         if len(calls) == 2:
             raise SafetensorError("I/O error: No space left on device (os error 28)")
-        write(network, folder)
+        write(network, source, folder)
 
-    monkeypatch.setattr(module, "save_network", fill)
+    monkeypatch.setattr(module, "write_model", fill)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(1.0)

@@ -95,7 +95,7 @@ def test_a_write_that_fails_leaves_the_former_encoder(bert, tmp_path, monkeypatc
     def full(*_args, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bridgehead.encode.huggingface.save_network", full)
+    monkeypatch.setattr("bridgehead.encode.huggingface.write_model", full)
     with pytest.raises(OSError, match="No space left"):
         first.save_tuned(network, tmp_path / "encoder")
     assert load_encoder(tmp_path / "encoder").fingerprint() == former.fingerprint()

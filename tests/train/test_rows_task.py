@@ -144,6 +144,12 @@ def test_a_device_that_is_not_there_is_refused_before_training(few):
         fit_heads(*few.fit, config=TrainConfig.of(SMALL, device="cuda"))
 
 
+@pytest.mark.parametrize("norm", ["layer", "rms", "batch", "none"])
+def test_every_norm_trains_in_half_precision_without_a_warning(few, norm):
+    result = fit_heads(*few.fit, config=TrainConfig.of(SMALL, epochs=2, norm=norm, precision="bf16"))
+    assert math.isfinite(result.history[-1]["loss"])
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_learns_with_logits_in_float32(views, precision):
     fit = [side[:240] for side in views.fit]

@@ -4,7 +4,6 @@ Which weights are trained, and at which rates, is said in `layers`. This module 
 loop (`train`), nor about rows that were encoded once (`model`).
 """
 
-import shutil
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -23,14 +22,12 @@ from bridgehead.align.layers import (
     train_last_layers,
     training_mode,
 )
-from bridgehead.align.pretrained import CONFIG_NAME, WEIGHTS_NAME, Pretrained, load_weights, replacing, write_weights
+from bridgehead.align.pretrained import WEIGHTS_NAME, Pretrained, load_weights, replacing, write_weights
 from bridgehead.encode.hub import ModelFolder, find_model
-from bridgehead.encode.huggingface import check_device, load_network, save_network
+from bridgehead.encode.huggingface import check_device, load_network, write_model
 from bridgehead.encode.pooling import check_pooling, pool
 from bridgehead.errors import ArgumentError, RunStateError, ShapeError
 from bridgehead.files import disk_errors
-
-_TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json", "added_tokens.json", "*.model")
 
 
 class DualEncoderAligner(Pretrained, nn.Module):
@@ -248,7 +245,8 @@ class DualEncoderAligner(Pretrained, nn.Module):
         own = {key: value for key, value in self.state_dict().items() if not key.startswith("encoder_")}
         with replacing(folder, ("encoder_a", "encoder_b", WEIGHTS_NAME)) as (*beside, weights):
             for name, source, part in zip(("encoder_a", "encoder_b"), self._folders, beside, strict=True):
-                _write_encoder(getattr(self, name), source, part)
+                with disk_errors(part):
+                    write_model(getattr(self, name), source, part)
             write_weights(weights, own)
         files = [path for name in ("encoder_a", "encoder_b") for path in sorted((folder / name).iterdir())]
         return [WEIGHTS_NAME, *(path.relative_to(folder).as_posix() for path in files if path.is_file())]
@@ -295,9 +293,6 @@ class DualEncoderAligner(Pretrained, nn.Module):
                     f"{folder} cannot be loaded: {error}; it is damaged: save the model again"
                 ) from error
         load_weights(model, folder / WEIGHTS_NAME, () if content.get("from_modules") else ("encoder_a.", "encoder_b."))
-        for name, source in zip(("encoder_a", "encoder_b"), model._folders or (), strict=False):
-            if source.is_encoder_decoder:
-                load_weights(getattr(model, name), source.path / WEIGHTS_NAME)
         model.freeze()
         for side, last in trained.items():
             if last != 0:
@@ -329,17 +324,3 @@ def _pooled(output: Any, mask: torch.Tensor | None, how: str, name: str) -> torc
         raise ShapeError(f"{name} returned shape {tuple(hidden.shape)}; expected (B, d) or (B, T, d)")
     pooled: torch.Tensor = pool(hidden, mask, how)
     return pooled
-
-
-def _write_encoder(encoder: Any, source: ModelFolder, folder: Path) -> None:
-    """Write an encoder as a transformers folder, with the tokenizer it came with."""
-    folder.mkdir()
-    with disk_errors(folder):
-        if source.is_encoder_decoder:
-            # Half a model: no config of its own tells its class, so that of the whole goes with the half's weights.
-            shutil.copyfile(source.path / CONFIG_NAME, folder / CONFIG_NAME)
-            write_weights(folder / WEIGHTS_NAME, encoder.state_dict())
-        else:
-            save_network(encoder, folder)
-        for file in (file for pattern in _TOKENIZER_FILES for file in source.path.glob(pattern)):
-            shutil.copyfile(file, folder / file.name)

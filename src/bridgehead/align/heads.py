@@ -20,6 +20,9 @@ from bridgehead.errors import ShapeError
 __all__ = ["BatchNorm", "CsrBatch", "Head", "HeadConfig", "csr_batch"]
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 class BatchNorm(nn.Module):
     """Batch normalisation of (B, width) that takes a batch of one row too.
 
@@ -94,7 +97,8 @@ class Head(nn.Module):
         for number, layer in enumerate(self.rest):
             units = F.gelu(hidden) if self.config.activation == "gelu" else F.relu(hidden)
             if self.norms is not None:
-                units = self.norms[number](units)
+                # Root mean squares are taken in float32, as the other norms do by themselves under autocast.
+                units = self.norms[number](units.float() if units.dtype in _HALF else units)
             if self.training and self.config.dropout > 0:
                 units = F.dropout(units, self.config.dropout)
             below = below + units if self.config.skips(number) else units

@@ -153,7 +153,7 @@ class HuggingFaceEncoder(Encoder):
         shutil.rmtree(beside, ignore_errors=True)
         try:
             with disk_errors(beside):
-                _write_model(network, self.folder, beside)
+                write_model(network, self.folder, beside)
             # The description of a former model does not outlive it.
             (target / ENCODER_FILE).unlink(missing_ok=True)
             if place.exists():
@@ -274,16 +274,12 @@ def load_network(folder: ModelFolder) -> Any:
     return (model.get_encoder() if model.config.is_encoder_decoder else model).eval()
 
 
-def save_network(network: Any, folder: Path) -> None:
-    """Write what `load_network` gave, changed or not, as a folder of transformers: config and safetensors."""
-    import transformers
+def write_model(network: Any, source: ModelFolder, folder: Path) -> None:
+    """Write a network that `load_network` gave for `source` as a model of its own, with the tokenizer, made durable.
 
-    with _quiet(transformers):
-        network.save_pretrained(str(folder))
-
-
-def _write_model(network: Any, source: ModelFolder, folder: Path) -> None:
-    """Write a network that `load_network` gave for `source` as a model of its own, with the tokenizer, made durable."""
+    Of a model of two halves both are written, the second as it was. Any transformers can read the folder, which must
+    not be there yet.
+    """
     import transformers
 
     if source.is_encoder_decoder:
@@ -293,7 +289,8 @@ def _write_model(network: Any, source: ModelFolder, folder: Path) -> None:
         whole.get_encoder().load_state_dict(network.state_dict())
         network = whole
     folder.mkdir()
-    save_network(network, folder)
+    with _quiet(transformers):
+        network.save_pretrained(str(folder))
     for file in (file for pattern in SHAPING if pattern != "config.json" for file in source.path.glob(pattern)):
         if file.is_file():
             shutil.copyfile(file, folder / file.name)

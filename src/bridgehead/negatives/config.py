@@ -62,7 +62,10 @@ class NegativesConfig(BaseModel):
     ramp_epochs: int = Field(5, ge=0, description="Epochs over which hard neighbours rise to k_hard; 0: at once.")
     ramp: Literal["linear", "cosine"] = Field("linear", description="Shape of that rise.")
     bank_size: int = Field(
-        0, ge=0, description="Rows of earlier batches kept as further negatives, on each side; 0 is none."
+        0,
+        ge=0,
+        le=10_000_000,
+        description="Rows of earlier batches kept as further negatives, on each side; 0 is none.",
     )
 
     @model_validator(mode="after")

@@ -57,7 +57,10 @@ class LossConfig(BaseModel):
         0.0, ge=0, lt=1, description="Share of unlinked pairs that are thought to match, taken off; 0: none."
     )
     bias_init: float = Field(
-        -10.0, description="Start of the sigmoid's learned bias: at -10 pairs begin as unmatched, as nearly all are."
+        -10.0,
+        ge=-1e4,
+        le=1e4,
+        description="Start of the sigmoid's learned bias: at -10 pairs begin as unmatched, as nearly all are.",
     )
     guide_space: Literal["per_side", "shared"] = Field(
         "per_side",
@@ -79,7 +82,7 @@ class LossConfig(BaseModel):
     uniformity_weight: float = Field(
         0.0, ge=0, description="Weight of how unevenly rows spread, the mean of both sides, added to any loss."
     )
-    uniformity_t: float = Field(2.0, gt=0, description="Sharpness of the uniformity's Gaussian.")
+    uniformity_t: float = Field(2.0, gt=0, le=1e4, description="Sharpness of the uniformity's Gaussian.")
 
     @field_validator("tile", mode="before")
     @classmethod
