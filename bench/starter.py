@@ -16,6 +16,7 @@ from bridgehead import runs
 from bridgehead.align.twin import NumpyHeads
 from bridgehead.pairs.starter_data import read_starter_frame
 from bridgehead.runs.demonstration import ASPIRIN_ID, demo_config
+from bridgehead.runs.encoded import load_encoders
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.stages import Work
 from bridgehead.search import open_space
@@ -70,7 +71,7 @@ def held_out(run: RunFolder) -> dict[str, float]:
     work = Work(run, lambda *_: None)
     test = work.part("test")
     heads: NumpyHeads = work.heads
-    query = heads.project_b(work.encoders["b"].encode([QUERY]).rows)[0]
+    query = heads.project_b(load_encoders(run)["b"].encode([QUERY]).rows)[0]
     order = np.argsort(-(heads.project_a(test.rows_a) @ query), kind="stable")[:10]
     statements = [[work.prepared.table.b.items[b] for b in test.items_b[_partners(test, row)]] for row in order]
     right = [any("yclooxygenase" in text or "nflammat" in text for text in texts) for texts in statements]

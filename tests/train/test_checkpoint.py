@@ -1,5 +1,7 @@
 """What cannot be written is said in a sentence of ours, whatever was to be written."""
 
+import re
+import subprocess
 import sys
 
 import numpy as np
@@ -14,24 +16,38 @@ SMALL = {"embed_dim": 8, "hidden": (16,), "epochs": 2, "checkpoint_seconds": 100
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
 
 
-@pytest.fixture
-def full_disk():
-    """Let no file of this process grow beyond as many bytes as the returned function is told."""
-    import resource
-    import signal
+PROGRAM = """
+import resource, signal, sys
+import numpy as np
+from bridgehead.errors import RunStateError
+from bridgehead.train import TrainConfig, fit_heads
+from bridgehead.train.aligner import Aligner
+rows = np.load(sys.argv[1], allow_pickle=False), np.load(sys.argv[2], allow_pickle=False)
+config = TrainConfig.of(embed_dim=8, hidden=(16,), epochs=2, checkpoint_seconds=1000)
+aligner = Aligner(8, 1).fit(*rows)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
+try:
+    {call}
+except RunStateError as error:
+    print(error)
+"""
 
-    before, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, ignored)
+
+def with_files_of_at_most(few, folder, size, call):
+    """Return what a process says in which no file may grow beyond `size` bytes: limits are those of the process."""
+    for name, rows in zip("ab", few.fit, strict=True):
+        np.save(folder / f"{name}.npy", rows)
+    paths = [str(folder / name) for name in ("a.npy", "b.npy", "run")]
+    command = [sys.executable, "-c", PROGRAM.replace("{call}", call), *paths, str(size)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(("size", "what"), [(100, "the history"), (1500, "heads.safetensors")])
-def test_a_full_disk_under_the_history_or_the_heads_is_said(few, tmp_path, full_disk, size, what):
-    full_disk(size)
-    with pytest.raises(RunStateError, match=f"{what} could not be written into .*make room on the disk"):
-        fit_heads(*few.fit, config=TrainConfig.of(SMALL), folder=tmp_path)
-    assert not (tmp_path / "heads.safetensors").exists()
+def test_a_full_disk_under_the_history_or_the_heads_is_said(few, tmp_path, size, what):
+    said = with_files_of_at_most(few, tmp_path, size, "fit_heads(*rows, config=config, folder=sys.argv[3])")
+    assert re.match(f"{what} could not be written into .*make room on the disk", said)
+    assert not (tmp_path / "run" / "heads.safetensors").exists()
 
 
 def test_a_folder_that_is_a_file_is_said_before_an_epoch_is_trained(few, tmp_path):
@@ -44,11 +60,9 @@ def test_a_folder_that_is_a_file_is_said_before_an_epoch_is_trained(few, tmp_pat
     assert not seen
 
 
-def test_a_full_disk_under_a_saved_aligner_is_said(few, tmp_path, full_disk):
-    aligner = Aligner(8, 1).fit(*few.fit)
-    full_disk(1000)
-    with pytest.raises(RunStateError, match="the aligner could not be written into"):
-        aligner.save(tmp_path)
+def test_a_full_disk_under_a_saved_aligner_is_said(few, tmp_path):
+    said = with_files_of_at_most(few, tmp_path, 1000, "aligner.save(sys.argv[3])")
+    assert said.startswith("the aligner could not be written into")
 
 
 def test_what_a_kill_left_of_a_checkpoint_is_removed_at_the_end(few, tmp_path):
