@@ -103,7 +103,8 @@ class _InfoNCE(torch.autograd.Function):
         ctx.plan, ctx.s, ctx.shift, ctx.scale_dtype = plan, tiles.s, tiles.shift, scale.dtype
         # Kept tiles are the first ones; saved like this, they are freed with the graph.
         ctx.save_for_backward(unit_a, unit_b, *tiles.kept.values())
-        return tuple(None if side is None else side.loss for side in ctx.sides)
+        # An output that the node itself holds would keep the node, and with it the whole graph, for ever.
+        return tuple(None if side is None else side.loss.clone() for side in ctx.sides)
 
     @staticmethod
     @first_derivatives_only
