@@ -27,7 +27,7 @@ def test_a_config_written_out_in_full_is_read_back():
         ({"sampling": "hard", "lowest_rank": 9, "highest_rank": 8}, "lowest_rank = 9 is beyond highest_rank = 8"),
         ({"sampling": "hard", "lowest_rank": 98}, "hold 3 neighbours, fewer than k_hard = 4"),
         ({"sampling": "hardest"}, "sampling: Input should be"),
-        ({"hardness": 3}, "hardness: Extra inputs"),
+        ({"hardness": 3}, "hardness: unknown key"),
         ({"bank_size": -1}, "bank_size"),
         ({"sampling": "hard", "max_score": float("nan")}, "max_score"),
         ("hard", "expected a mapping"),

@@ -3,12 +3,11 @@
 No torch and no FAISS here. This module is not about the batches themselves (`plan`).
 """
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bridgehead.errors import ConfigError
+from bridgehead.settings import read_settings
 
 _HARD_ONLY = (
     "k_hard", "repeat_neighbours", "mine_from", "lowest_rank", "highest_rank", "max_score", "margin",
@@ -91,18 +90,11 @@ class NegativesConfig(BaseModel):
     @classmethod
     def of(cls, settings: Any = None, **changes: Any) -> "NegativesConfig":
         """Return a config from None, another config or a mapping, with `changes`. Raises `ConfigError`."""
-        if isinstance(settings, NegativesConfig):
-            settings = settings.model_dump()
-        if settings is not None and not isinstance(settings, Mapping):
-            raise ConfigError(
-                f"settings is a {type(settings).__name__} ({settings!r:.80}); expected a mapping of settings, such as "
-                "{'sampling': 'hard'}"
-            )
-        try:
-            return cls.model_validate({**(settings or {}), **changes})
-        except ValidationError as error:
-            faults = [
-                f"{'.'.join(map(str, fault['loc'])) or 'negatives'}: {fault['msg']} (got {fault['input']!r:.80})"
-                for fault in error.errors()
-            ]
-            raise ConfigError("the settings of negatives are not understood: " + "; ".join(faults)) from error
+        return read_settings(
+            cls,
+            settings,
+            changes,
+            of="negatives",
+            name="settings",
+            expected="a mapping of settings, such as {'sampling': 'hard'}",
+        )

@@ -4,6 +4,7 @@ Each yields lists of link numbers, which index `pairs`, the matches of the links
 themselves are made in `ordering`, `anchored` and `disjoint`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from bridgehead.negatives.ordering import random_batches
 from bridgehead.vectors import IntArray, check_rows
 
 
-class EpochSampler:
+class EpochSampler(ABC):
     """Batches that depend on (seed, epoch) alone, another order each epoch.
 
     `len` is the number of batches that the epoch yields. `set_epoch` chooses the epoch (from 0); without it each new
@@ -50,9 +51,9 @@ class EpochSampler:
             self._made = (self.epoch, self.batches(self.epoch))
         return self._made[1]
 
+    @abstractmethod
     def batches(self, epoch: int) -> list[IntArray]:
         """Return the batches of an epoch as numbers."""
-        raise NotImplementedError
 
 
 class RandomBatches(EpochSampler):

@@ -11,8 +11,8 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bridgehead.errors import ConfigError, InputFileNotFoundError
+from bridgehead.settings import config_faults
 from bridgehead.train.config import TrainConfig
-from bridgehead.train.config_faults import config_faults
 from bridgehead.train.live.config import StagesConfig
 
 STARTER = "starter"

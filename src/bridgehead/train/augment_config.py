@@ -3,13 +3,12 @@
 All of it is off unless asked for. This module is not about how rows are changed (`augment`).
 """
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from bridgehead.errors import ConfigError
-from bridgehead.train.config_faults import config_faults
+from bridgehead.settings import read_settings
 
 Side = Literal["a", "b"]
 
@@ -49,18 +48,14 @@ class AugmentConfig(BaseModel):
     @classmethod
     def of(cls, settings: Any = None) -> "AugmentConfig":
         """Return a config from None, another config or a mapping. Raises `ConfigError`."""
-        if isinstance(settings, AugmentConfig):
-            return settings
-        if settings is not None and not isinstance(settings, Mapping):
-            raise ConfigError(
-                f"augment is a {type(settings).__name__} ({settings!r:.80}); expected a mapping of settings, such as "
-                "{'feature_noise': 0.1}"
-            )
-        try:
-            return cls.model_validate(dict(settings or {}))
-        except ValidationError as error:
-            faults = config_faults(error, cls, "augment")
-            raise ConfigError(f"the settings of augment are not understood: {faults}") from error
+        return read_settings(
+            cls,
+            settings,
+            {},
+            of="augment",
+            name="augment",
+            expected="a mapping of settings, such as {'feature_noise': 0.1}",
+        )
 
     @property
     def is_off(self) -> bool:

@@ -3,14 +3,12 @@
 This module is not about data or encoders, whose settings stand in a run's config.
 """
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     field_serializer,
     field_validator,
@@ -19,11 +17,10 @@ from pydantic import (
 
 from bridgehead.align.architecture import MAX_WIDTH, HeadConfig, HeadsConfig, in_float32
 from bridgehead.align.losses.config import LossConfig
-from bridgehead.errors import ConfigError
 from bridgehead.files import hash_json
 from bridgehead.negatives.config import NegativesConfig
+from bridgehead.settings import read_settings
 from bridgehead.train.augment_config import AugmentConfig
-from bridgehead.train.config_faults import config_faults
 
 
 class TrainConfig(BaseModel):
@@ -130,21 +127,14 @@ class TrainConfig(BaseModel):
     @classmethod
     def of(cls, settings: Any = None, **changes: Any) -> "TrainConfig":
         """Return a config from None, another config or a mapping, with `changes`. Raises `ConfigError`."""
-        if isinstance(settings, TrainConfig):
-            if not changes:
-                return settings
-            settings = settings.model_dump()
-        if settings is not None and not isinstance(settings, Mapping):
-            raise ConfigError(
-                f"settings is a {type(settings).__name__} ({settings!r:.80}); expected a mapping of settings, such as "
-                "{'batch_size': 256}"
-            )
-        try:
-            return cls.model_validate({**(settings or {}), **changes})
-        except ValidationError as error:
-            raise ConfigError(
-                f"the settings of training are not understood: {config_faults(error, cls, 'train')}"
-            ) from error
+        return read_settings(
+            cls,
+            settings,
+            changes,
+            of="training",
+            name="settings",
+            expected="a mapping of settings, such as {'batch_size': 256}",
+        )
 
     def heads(self, a: tuple[int, bool], b: tuple[int, bool]) -> HeadsConfig:
         """Return the architecture for the (width, is it CSR) of each side's rows."""

@@ -3,12 +3,11 @@
 This module is not about the losses' arithmetic or about scale, form and direction, which all losses share.
 """
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator, model_validator
 
-from bridgehead.errors import ConfigError
+from bridgehead.settings import read_settings
 
 LossName = Literal["info_nce", "decoupled", "hard_negative", "sigmoid", "guided", "hierarchical"]
 
@@ -123,20 +122,12 @@ class LossConfig(BaseModel):
 
         Raises `ConfigError`.
         """
-        if isinstance(settings, LossConfig):
-            settings = settings.model_dump()
-        if isinstance(settings, str):
-            settings = {"name": settings}
-        if settings is not None and not isinstance(settings, Mapping):
-            raise ConfigError(
-                f"loss is a {type(settings).__name__} ({settings!r:.80}); expected a name such as 'info_nce' or a "
-                "mapping of settings, such as {'name': 'hard_negative', 'beta': 0.5}"
-            )
-        try:
-            return cls.model_validate({**(settings or {}), **changes})
-        except ValidationError as error:
-            faults = [
-                f"{'.'.join(map(str, fault['loc'])) or 'loss'}: {fault['msg']} (got {fault['input']!r:.80})"
-                for fault in error.errors()
-            ]
-            raise ConfigError("the settings of the loss are not understood: " + "; ".join(faults)) from error
+        return read_settings(
+            cls,
+            {"name": settings} if isinstance(settings, str) else settings,
+            changes,
+            of="the loss",
+            name="loss",
+            expected="a name such as 'info_nce', or a mapping of settings, such as {'name': 'hard_negative', "
+            "'beta': 0.5}",
+        )

@@ -5,13 +5,11 @@ is not about which encoders there are.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from bridgehead.errors import ConfigError
-from bridgehead.train.config_faults import config_faults
+from bridgehead.settings import read_settings
 
 _GROUP = re.compile(r"encoder_(?P<side>[ab])(\.last_(?P<last>[1-9]\d*))?")
 
@@ -99,17 +97,11 @@ class LiveConfig(StagesConfig):
     @classmethod
     def of(cls, settings: Any = None, **changes: Any) -> "LiveConfig":
         """Return a config from None, another config or a mapping, with `changes`. Raises `ConfigError`."""
-        if isinstance(settings, LiveConfig):
-            if not changes:
-                return settings
-            settings = settings.model_dump()
-        if settings is not None and not isinstance(settings, Mapping):
-            raise ConfigError(
-                f"settings is a {type(settings).__name__} ({settings!r:.80}); expected a mapping of settings, such as "
-                "{'mini_batch': 16}"
-            )
-        try:
-            return cls.model_validate({**(settings or {}), **changes})
-        except ValidationError as error:
-            faults = config_faults(error, cls, "live")
-            raise ConfigError("the settings of live encoders are not understood: " + faults) from error
+        return read_settings(
+            cls,
+            settings,
+            changes,
+            of="live encoders",
+            name="settings",
+            expected="a mapping of settings, such as {'mini_batch': 16}",
+        )

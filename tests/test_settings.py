@@ -1,8 +1,10 @@
 import pytest
 
+from bridgehead.align.losses import LossConfig
 from bridgehead.errors import ConfigError
+from bridgehead.negatives import NegativesConfig
 from bridgehead.runs.config import config_of
-from bridgehead.train import TrainConfig
+from bridgehead.train import AugmentConfig, TrainConfig
 from bridgehead.train.live.config import LiveConfig
 
 PAIRS = {"path": "pairs.csv", "a": "smiles", "b": "text"}
@@ -46,3 +48,14 @@ def test_a_misspelt_key_in_one_table_of_a_list_is_named_with_the_one_that_was_me
         config_of({"pairs": PAIRS, "encode": ENCODE, "examples": [{"query": "x", "expects": "y"}]})
     with pytest.raises(ConfigError, match=r"stages\.0\.grup: unknown key; did you mean 'live\.stages\.0\.group'"):
         config_of({"pairs": PAIRS, "encode": ENCODE, "live": {"stages": [{"grup": "encoder_b"}]}})
+
+
+def test_every_kind_of_settings_names_the_key_that_was_meant():
+    for kind, key, meant in (
+        (LossConfig, "betta", "beta"),
+        (NegativesConfig, "k_hrad", "k_hard"),
+        (AugmentConfig, "feature_nois", "feature_noise"),
+        (LiveConfig, "mini_batches", "mini_batch"),
+    ):
+        with pytest.raises(ConfigError, match=f"{key}: unknown key; did you mean '{meant}'"):
+            kind.of({key: 1})

@@ -1,12 +1,37 @@
-"""What is wrong with settings, one phrase per fault, with the key that was probably meant.
+"""Settings read from untrusted values: one error for all faults, each with the key that was probably meant.
 
-This module is not about which settings there are (`config`).
+This module is not about which settings there are: those stand where they are used.
 """
 
 import difflib
-from typing import Any, get_args
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+
+from bridgehead.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_settings(
+    model: type[Model], settings: Any, changes: Mapping[str, Any], *, of: str, name: str, expected: str
+) -> Model:
+    """Return `model` of None, an instance of it or a mapping, with `changes`.
+
+    `of` is what the settings are of ("training"), `name` what they are called in a message about all of them, and
+    `expected` what could have come. Raises `ConfigError` with one phrase per fault.
+    """
+    if isinstance(settings, model):
+        if not changes:
+            return settings
+        settings = settings.model_dump()
+    if settings is not None and not isinstance(settings, Mapping):
+        raise ConfigError(f"{name} is a {type(settings).__name__} ({settings!r:.80}); expected {expected}")
+    try:
+        return model.model_validate({**(settings or {}), **changes})
+    except ValidationError as error:
+        raise ConfigError(f"the settings of {of} are not understood: {config_faults(error, model, name)}") from error
 
 
 def config_faults(error: ValidationError, model: type[BaseModel], whole: str) -> str:
