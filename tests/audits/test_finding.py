@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bridgehead.audits import Finding
-from bridgehead.errors import ArgumentError
+from bridgehead.audits import Finding, Listing
+from bridgehead.errors import ArgumentError, ShapeError
 
 
 def test_a_finding_is_one_line_and_plain_json() -> None:
@@ -19,3 +19,19 @@ def test_other_verdicts_and_values_that_are_no_numbers_are_refused() -> None:
         Finding("x", 1.0, "y", "good", "z")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="finite"):
         Finding("x", float("nan"), "y", "pass", "z")
+
+
+def test_a_finding_comes_back_from_its_stored_form_with_the_cases_behind_it() -> None:
+    listed = Listing(("id", "rank"), [["m1", 40], ["m2", 39]], total=7, note="worst first")
+    found = Finding("mispairs", 7.0, "none", "warn", "look at these", "data", 0.25, listed)
+    assert Finding.of(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_an_unknown_group_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ArgumentError, match="leakage"):
+        Finding("x", 1.0, "y", "pass", "z", group="leaks")  # type: ignore[arg-type]
+
+
+def test_a_row_of_a_listing_has_a_cell_for_each_column() -> None:
+    with pytest.raises(ShapeError, match="row 1 of a listing has 1 cells; expected 2"):
+        Listing(("id", "rank"), [["m1", 2], ["m2"]], total=2)
