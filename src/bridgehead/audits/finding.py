@@ -28,6 +28,8 @@ class Listing:
     note: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in self.rows))
         for number, row in enumerate(self.rows):
             if len(row) != len(self.columns):
                 raise ShapeError(f"row {number} of a listing has {len(row)} cells; expected {len(self.columns)}")
