@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bridgehead.errors import ConfigError, InputFileNotFoundError
+from bridgehead.runs.evidence_config import UNPAIRED, AuditConfig, ContractConfig, EvaluateConfig, Section
 from bridgehead.settings import config_faults
 from bridgehead.train.config import TrainConfig
 from bridgehead.train.live.config import StagesConfig
@@ -19,11 +20,7 @@ STARTER = "starter"
 CHEMICALS = "chemicals"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class PairsConfig(_Section):
+class PairsConfig(Section):
     """Where the pairs are and which columns are what."""
 
     path: str | tuple[str, ...] = Field(description="File, glob or list; `starter` is the packaged table.")
@@ -46,6 +43,7 @@ class PairsConfig(_Section):
         "keep", description="`drop` leaves generic and too short texts out of training, never out of test or index."
     )
     names: tuple[str, ...] = Field((), description="Columns with names of a's items, for search by name.")
+    licence: str | None = Field(None, description="Licence of the data, as an SPDX expression, for report and card.")
 
     @field_validator("group", "names", mode="before")
     @classmethod
@@ -61,7 +59,7 @@ class PairsConfig(_Section):
         return (a, b) if a != b else (f"{a} a", f"{b} b")
 
 
-class SplitConfig(_Section):
+class SplitConfig(Section):
     """What is held out."""
 
     hold_out: Literal["a", "b", "both"] = Field("a", description="Whose entities never cross the split.")
@@ -82,38 +80,19 @@ class SplitConfig(_Section):
         return fractions
 
 
-class EncodeConfig(_Section):
+class EncodeConfig(Section):
     """Which encoders, with their settings."""
 
     a: str = Field(description="Encoder of side a, such as molecule:fingerprints.")
     b: str = Field(description="Encoder of side b, such as text:ngram.")
     settings_a: dict[str, Any] = Field({}, description="Settings of encoder a.")
     settings_b: dict[str, Any] = Field({}, description="Settings of encoder b.")
+    licence_a: str | None = Field(None, description="Licence of the weights of encoder a, as an SPDX expression.")
+    licence_b: str | None = Field(None, description="Licence of the weights of encoder b.")
     cache: str | None = Field(None, description="Folder of encoded rows; none: `cache` beside the run folder.")
 
 
-class EvaluateConfig(_Section):
-    """What is measured."""
-
-    ks: tuple[int, ...] = Field((1, 5, 10), description="The k of recall@k.")
-    n_resamples: int = Field(
-        1000, ge=0, le=1_000_000, description="Bootstrap resamples for the 95 % intervals; 0: none."
-    )
-    shuffled: int = Field(1, ge=0, le=100, description="Controls trained on shuffled links at the same budget.")
-    closed_form: Literal["cca", "ridge", "procrustes", "none"] = Field(
-        "cca", description="The linear map without training that stands beside the trained heads."
-    )
-    seed: int = Field(0, ge=0, description="Seed of the bootstrap and the first shuffled control.")
-
-    @field_validator("ks")
-    @classmethod
-    def _some_ks(cls, ks: tuple[int, ...]) -> tuple[int, ...]:
-        if not ks or min(ks) < 1:
-            raise ValueError("expected one or more numbers of hits, each at least 1")
-        return ks
-
-
-class IndexConfig(_Section):
+class IndexConfig(Section):
     """What can be searched."""
 
     extra_a: tuple[str, ...] = Field((), description="Further items of a: `chemicals`, or files with the same columns.")
@@ -126,7 +105,7 @@ class IndexConfig(_Section):
         return (value,) if isinstance(value, str) else value
 
 
-class ExampleQuery(_Section):
+class ExampleQuery(Section):
     """A query that the report answers, and the id of the item that a user would expect."""
 
     query: str = Field(description="What is asked: words, a name, an id, an InChIKey or a SMILES.")
@@ -134,7 +113,7 @@ class ExampleQuery(_Section):
     expect: str | None = Field(None, description="Id of the item that should come; its rank is shown.")
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """All settings of a run. `read_config` makes it from a file; relative paths there are taken from the file."""
 
     config_schema: Literal[1] = Field(1, alias="schema", description="Version of the form of this file.")
@@ -147,6 +126,8 @@ class RunConfig(_Section):
     train: TrainConfig = TrainConfig.of()
     live: StagesConfig | None = None
     evaluate: EvaluateConfig = EvaluateConfig()
+    audit: AuditConfig = AuditConfig()
+    contract: ContractConfig = ContractConfig()
     index: IndexConfig = IndexConfig()
     examples: tuple[ExampleQuery, ...] = ()
 
@@ -223,6 +204,12 @@ class RunConfig(_Section):
                 f"index.extra_a = {list(self.index.extra_a)}, and pairs.kind_a = {self.pairs.kind_a!r}; further items "
                 "are merged by structure: expected kind_a = 'molecule', or no extra_a"
             )
+        for side, kind in (("a", self.pairs.kind_a), ("b", self.pairs.kind_b)):
+            if CHEMICALS in getattr(self.evaluate, f"pool_{side}") and kind != "molecule":
+                raise ValueError(
+                    f"evaluate.pool_{side} names {CHEMICALS!r}, and pairs.kind_{side} = {kind!r}; expected "
+                    "kind 'molecule', files, or `unpaired`"
+                )
         for number, example in enumerate(self.examples):
             if not example.query.strip():
                 raise ValueError(f"examples.{number}.query is empty; expected words, a name, an id or a structure")
@@ -282,7 +269,12 @@ def absolute(config: RunConfig, base: Path) -> RunConfig:
         return str(base / Path(path).expanduser())
 
     def place(path: str) -> str:
-        return path if path in (STARTER, CHEMICALS) else anchored(path)
+        return path if path in (STARTER, CHEMICALS, UNPAIRED) else anchored(path)
+
+    def places(evaluate: EvaluateConfig) -> dict[str, Any]:
+        lists = {name: getattr(evaluate, name) for name in ("candidates_a", "candidates_b")}
+        pools = {name: tuple(map(place, getattr(evaluate, name))) for name in ("pool_a", "pool_b")}
+        return {**pools, **{name: None if file is None else anchored(file) for name, file in lists.items()}}
 
     def spec(encoder: str) -> str:
         parts = [part.strip() for part in encoder.split(" + ")]
@@ -303,6 +295,7 @@ def absolute(config: RunConfig, base: Path) -> RunConfig:
                     "cache": None if encode.cache is None else anchored(encode.cache),
                 }
             ),
+            "evaluate": config.evaluate.model_copy(update=places(config.evaluate)),
             "index": config.index.model_copy(update={"extra_a": tuple(map(place, config.index.extra_a))}),
         }
     )
