@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridgehead.audits.finding import Finding
 from bridgehead.files import write_text
 from bridgehead.report import wording
-from bridgehead.report.content import Attribution, Direction, Field, Measure, QuerySet
+from bridgehead.report.content import Attribution, Contract, Direction, Field, Measure, QuerySet, SkippedAudit
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
 
@@ -23,7 +24,9 @@ class CardContent:
 
     `aligned` are the facts of what was aligned, as in the report; `query_sets` the measurements, all queries first.
     `closed_form` names the method of that baseline ("CCA, no training"); `refit` says whether the weights beside the
-    card were trained again on all pairs.
+    card were trained again on all pairs. `contract`, `findings` and `skipped` are said in short. `datasets` and
+    `base_models` are what the hub knows by these names (identifiers such as "owner/name"), empty where it knows none;
+    `tags` stand beside those that every card has.
     """
 
     title: str
@@ -37,6 +40,12 @@ class CardContent:
     sources: Sequence[Attribution] = ()
     refit: bool = False
     closed_form: str = ""
+    contract: Contract | None = None
+    findings: Sequence[Finding] = ()
+    skipped: Sequence[SkippedAudit] = ()
+    datasets: Sequence[str] = ()
+    base_models: Sequence[str] = ()
+    tags: Sequence[str] = ()
 
 
 def write_card(path: str | Path, content: CardContent) -> None:

@@ -1,62 +1,78 @@
 """What a report and a model card say, as plain data: numbers, texts and arrays that a run fills in.
 
 All texts are taken as they are and escaped by whoever writes them out. This module is not about how anything looks
-(`html`, `card`, `figures`) or how it was measured (`evaluate`, `audits`).
+(`html`, `card`, `figures`) or how it was measured (`evaluate`, `audits`). The figures of retrieval are in `measured`,
+what stands behind them in `evidence`; all their names are here too.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bridgehead.audits.finding import Finding, Verdict
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.vectors import FloatArray, IntArray
+from bridgehead.report.evidence import (
+    AnswerSource,
+    CaseKind,
+    Contract,
+    ContractAnswer,
+    Correction,
+    FoldMeasure,
+    FoldResults,
+    GeometryFacts,
+    GeometryValue,
+    Hub,
+    Item,
+    MapView,
+    QueryCase,
+    QueryCases,
+    Similarities,
+    SkippedAudit,
+    Slice,
+    SliceTable,
+    StageCost,
+)
+from bridgehead.report.measured import Direction, Field, Measure, PoolCurve, PoolRecall, QuerySet
+from bridgehead.vectors import FloatArray
 
-Field = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One figure: its value, its 95 % interval (`low`, `high`), and what chance would give; None where unknown."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    chance: float | None = None
-
-
-@dataclass(frozen=True)
-class Direction:
-    """How well `n_queries` items of the side `query` found their partners among `n_candidates` of `candidate`.
-
-    `measures`, `baseline` and `closed_form` map a name ("recall@10", "mrr", "median_rank") to a figure, in the order of
-    showing; on the same queries and pool, `baseline` is the untrained nearest-neighbour scorer and `closed_form` are
-    two linear maps without training, each empty when not measured.
-    `ranks` (n_queries,) are expected ranks of the best true candidate, from 1, and `n_true` (n_queries,) how many
-    true candidates each query has; both may be empty.
-    """
-
-    query: str
-    candidate: str
-    n_queries: int
-    n_candidates: int
-    measures: Mapping[str, Measure]
-    baseline: Mapping[str, Measure] = field(default_factory=dict)
-    ranks: Sequence[float] | FloatArray = ()
-    n_true: Sequence[int] | IntArray = ()
-    n_without_truth: int = 0
-    n_ties: int = 0
-    closed_form: Mapping[str, Measure] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class QuerySet:
-    """The same measurement over one set of queries ("all queries", "text unseen in training"), both directions."""
-
-    title: str
-    directions: Sequence[Direction]
-    note: str = ""
+__all__ = [
+    "Answer",
+    "AnswerSource",
+    "Attribution",
+    "CaseKind",
+    "Contract",
+    "ContractAnswer",
+    "Control",
+    "Correction",
+    "Curves",
+    "DataCheck",
+    "Direction",
+    "Example",
+    "ExampleHit",
+    "Field",
+    "FoldMeasure",
+    "FoldResults",
+    "GeometryFacts",
+    "GeometryValue",
+    "Heatmap",
+    "Hub",
+    "Item",
+    "MapView",
+    "Measure",
+    "PoolCurve",
+    "PoolRecall",
+    "QueryCase",
+    "QueryCases",
+    "QuerySet",
+    "ReportContent",
+    "Similarities",
+    "SkippedAudit",
+    "Slice",
+    "SliceTable",
+    "StageCost",
+    "Table",
+]
 
 
 @dataclass(frozen=True)
@@ -184,11 +200,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Where data or weights come from, under which licence, and the sentence that the licence asks for."""
+    """Where data or weights come from, under which licence, and the sentence that the licence asks for.
+
+    `licence` is an SPDX expression or what the source calls it (empty: unknown), `kind` what it is ("data", "encoder").
+    """
 
     name: str
     licence: str
     sentence: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -197,8 +217,10 @@ class ReportContent:
 
     `aligned` are the facts of what was aligned (sides, counts, split, encoders, fingerprints); `headline` names the
     measures shown large. `closed_form` names the method of that baseline ("CCA, no training"; empty: none was asked
-    for), and `closed_form_notes` say about it such as why it could not be fitted. Raises `ArgumentError` when there is
-    no query set.
+    for), and `closed_form_notes` say about it such as why it could not be fitted. `skipped` are audits that did not
+    run, `audit_notes` sentences above the findings. `views` are drawn side by side in their order (before, after).
+    `config` is the resolved TOML text, folded away; `versions` and `hashes` are (name, value). Raises `ArgumentError`
+    when there is no query set.
     """
 
     title: str
@@ -219,6 +241,18 @@ class ReportContent:
     sources: Sequence[Attribution] = ()
     refit: bool = False
     made: str = ""
+    contract: Contract | None = None
+    skipped: Sequence[SkippedAudit] = ()
+    audit_notes: Sequence[str] = ()
+    slices: Sequence[SliceTable] = ()
+    geometry: GeometryFacts | None = None
+    views: Sequence[MapView] = ()
+    cases: Sequence[QueryCases] = ()
+    folds: FoldResults | None = None
+    costs: Sequence[StageCost] = ()
+    versions: Sequence[Field] = ()
+    hashes: Sequence[Field] = ()
+    config: str = ""
 
     def __post_init__(self) -> None:
         if not self.query_sets or not self.query_sets[0].directions:
