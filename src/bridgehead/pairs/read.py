@@ -63,6 +63,23 @@ def read_pairs(
     return _assemble(records, ids, a, b, id, entity, groups, _shown_names(names, a, b), sources)
 
 
+def read_items(
+    path: PathsLike, column: str, id: str | None = None, quote: Quote = "auto", encoding: str = "utf-8"
+) -> Side:
+    """Return the distinct items of one column of a file, a glob or a list of files: a pool without partners.
+
+    `id` names the ids; a file without that column has the numbers of its records as ids. All else as in `read_pairs`,
+    errors too; `DataError` also where no cell of the column holds a value.
+    """
+    records, sources = read_records(path, quote, encoding)
+    check_columns(records, [column], ", ".join(source.path for source in sources))
+    ids = _record_ids(records, id if id in records.frame.columns else None)
+    side = _side(_values(records.frame[column], pl.Series("_row", records.rows), ids.alias("_id")), column)
+    if not len(side):
+        raise DataError(f"{_paths(sources)}: {column!r} is empty in all {records.n_records:,} records")
+    return side
+
+
 def read_records(path: PathsLike, quote: Quote = "auto", encoding: str = "utf-8") -> tuple[Records, tuple[Source, ...]]:
     """Return the records of one or several files as they stand, every cell as text, and the files they come from.
 

@@ -127,11 +127,16 @@ def encode_table(
 
 
 def encode_items(
-    run: RunFolder, encoder: Encoder, items: Sequence[str], ids: Sequence[str], progress: Progress
+    run: RunFolder,
+    encoder: Encoder,
+    items: Sequence[str],
+    ids: Sequence[str],
+    progress: Progress,
+    stage: str = "index",
 ) -> Encoded:
     """Return the rows of further items of side a, such as a pool of compounds."""
     return encoder.encode(
-        items, ids=ids, cache=RowCache(run.cache), progress=_step(progress, f"encode {len(items):,} further", "index")
+        items, ids=ids, cache=RowCache(run.cache), progress=_step(progress, f"encode {len(items):,} further", stage)
     )
 
 
