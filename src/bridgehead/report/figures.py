@@ -1,58 +1,22 @@
 """Figures of the report as SVG text that stands inside an HTML page.
 
-Drawn by matplotlib's object interface alone (no pyplot, no state of a process), on a transparent ground. Colours are
-CSS variables with a fallback, so that the page decides how they look on light and on dark; the palette (Okabe and Ito,
-2008) and the colour map (cividis) read under every common colour blindness. No text of a user enters a figure: names
-stand in the caption, where they are escaped. Not about what the figures mean in words (`html`).
+Ranks, recall, training and scores; the pictures of the space are in `space_figures`. No text of a user enters a figure:
+names stand in the caption, where they are escaped. Not about the style (`drawing`) or what the figures mean in words
+(`html`).
 """
 
-import hashlib
-import html
 import math
-import re
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from io import StringIO
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.special import gammaln
 
 from bridgehead.report.content import Control, Curves, Heatmap, Measure
+from bridgehead.report.drawing import FIRST, FOURTH, GREY, INK, RULE, SECOND, THIRD, drawing, plain_legend, svg_text
 from bridgehead.vectors import FloatArray
-
-# Stand-ins for the CSS variables: matplotlib wants colours, the page wants names.
-INK, RULE, FIRST, SECOND, THIRD = "#1d2731", "#d3d9df", "#0072b2", "#d55e00", "#009e73"
-FOURTH, GREY = "#cc79a7", "#8a949e"
-_VARIABLES = {INK: "ink", RULE: "rule", FIRST: "first", SECOND: "second", THIRD: "third", FOURTH: "fourth"}
-_STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "bridgehead",
-    "font.size": 9.0,
-    "axes.labelsize": 9.0,
-    "axes.linewidth": 0.8,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.8,
-}
-_STYLE_LOCK = threading.Lock()
 
 
 def rank_histogram(ranks: Sequence[float] | FloatArray, n_candidates: int, n_true: Sequence[int] | Any = ()) -> str:
@@ -65,7 +29,7 @@ def rank_histogram(ranks: Sequence[float] | FloatArray, n_candidates: int, n_tru
     values = values[np.isfinite(values)]
     edges = doubling_edges(n_candidates)
     shares = np.histogram(values, bins=edges)[0] / max(1, len(values))
-    with _drawing(4.8, 2.7) as figure:
+    with drawing(4.8, 2.7) as figure:
         axes = figure.add_subplot()
         places = np.arange(len(shares))
         axes.bar(places, shares, width=0.86, color=FIRST, label="measured")
@@ -79,7 +43,7 @@ def rank_histogram(ranks: Sequence[float] | FloatArray, n_candidates: int, n_tru
         axes.grid(visible=False, axis="x")
         axes.set_xlabel("rank of the best true candidate")
         axes.set_ylabel("share of queries")
-        return _svg(figure, "Histogram of ranks in bins that double")
+        return svg_text(figure, "Histogram of ranks in bins that double")
 
 
 def recall_bars(
@@ -95,18 +59,18 @@ def recall_bars(
     colours += [(GREY, FOURTH)[number % 2] for number in range(len(groups) - len(measured))]
     names = sorted({name for group in groups.values() for name in group if name.startswith("recall@")}, key=_k)
     width = 0.8 / max(1, len(groups))
-    with _drawing(4.8, 2.7) as figure:
+    with drawing(4.8, 2.7) as figure:
         axes = figure.add_subplot()
         for number, (legend, group) in enumerate(groups.items()):
             places = np.arange(len(names)) + (number - (len(groups) - 1) / 2) * width
             found = [(place, group[name]) for place, name in zip(places, names, strict=True) if name in group]
-            _bars(axes, found, width * 0.92, colours[number], _plain(legend), first=number == 0)
+            _bars(axes, found, width * 0.92, colours[number], plain_legend(legend), first=number == 0)
         axes.set_xticks(np.arange(len(names)), names)
         axes.grid(visible=False, axis="x")
         axes.set_ylim(0, 1.02)
         axes.set_ylabel("share of queries")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, columnspacing=1.0, handlelength=1.2)
-        return _svg(figure, "Recall at k with intervals and chance")
+        return svg_text(figure, "Recall at k with intervals and chance")
 
 
 def _bars(
@@ -146,7 +110,7 @@ def training_curves(curves: Curves) -> list[tuple[str, str]]:
 
 
 def _curve(name: str, curves: Curves, values: Sequence[float], colour: str) -> str:
-    with _drawing(3.4, 2.4) as figure:
+    with drawing(3.4, 2.4) as figure:
         axes = figure.add_subplot()
         # A single epoch is a point, which a line alone would not show.
         axes.plot(curves.epoch, values, color=colour, marker="o", markersize=2.6, label=name)
@@ -164,7 +128,7 @@ def _curve(name: str, curves: Curves, values: Sequence[float], colour: str) -> s
             # Equal steps of s are very unequal steps of 1 / s: few ticks, placed by the values themselves.
             right.set_yticks(np.linspace(1 / max(values), 1 / min(values), 4))
             right.yaxis.set_major_formatter("{x:.3g}")
-        return _svg(figure, f"{name} by epoch")
+        return svg_text(figure, f"{name} by epoch")
 
 
 def _inverse(values: Any) -> Any:
@@ -174,7 +138,7 @@ def _inverse(values: Any) -> Any:
 
 def shuffled_strip(control: Control) -> str:
     """Return one axis with the chance interval as a band, each shuffled run as a dot, and the real run as a diamond."""
-    with _drawing(4.8, 1.5) as figure:
+    with drawing(4.8, 1.5) as figure:
         axes = figure.add_subplot()
         axes.axvspan(0, control.chance_high, color=RULE, label="chance, up to its 95 % bound")
         spread = np.linspace(-0.25, 0.25, len(control.runs)) if len(control.runs) > 1 else np.zeros(len(control.runs))
@@ -185,13 +149,13 @@ def shuffled_strip(control: Control) -> str:
         axes.spines["left"].set_visible(False)
         axes.set_xlim(0, max([control.observed, control.chance_high, *control.runs, 1e-6]) * 1.08)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.0, handletextpad=0.4)
-        return _svg(figure, "The measure with shuffled links, beside chance and the real links")
+        return svg_text(figure, "The measure with shuffled links, beside chance and the real links")
 
 
 def score_heatmap(heatmap: Heatmap) -> str:
     """Return the scores as a square of cells, lighter is higher, with a ring on every true match off the diagonal."""
     scores = np.asarray(heatmap.scores, dtype=np.float64)
-    with _drawing(4.8, 4.2) as figure:
+    with drawing(4.8, 4.2) as figure:
         axes = figure.add_subplot()
         image = axes.imshow(scores, cmap="cividis", interpolation="none")
         if heatmap.linked is not None:
@@ -205,7 +169,7 @@ def score_heatmap(heatmap: Heatmap) -> str:
         bar = figure.colorbar(image, ax=axes, shrink=0.85)
         bar.outline.set_visible(False)
         bar.set_label("cosine")
-        return _svg(figure, "Heatmap of scores, pairs on the diagonal")
+        return svg_text(figure, "Heatmap of scores, pairs on the diagonal")
 
 
 def doubling_edges(n_candidates: int) -> FloatArray:
@@ -243,41 +207,3 @@ def chance_shares(edges: FloatArray, n_candidates: int, n_true: Sequence[int] | 
 
 def _k(name: str) -> int:
     return int(name.partition("@")[2])
-
-
-@contextmanager
-def _drawing(width: float, height: float) -> Iterator[Figure]:
-    """Give a figure (inches) in the report's style; it must be turned into text inside the block."""
-    # rcParams belong to the process: one drawing at a time may set them, and leaves them as they were.
-    with _STYLE_LOCK, matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasSVG(figure)
-        yield figure
-
-
-def _svg(figure: Figure, label: str) -> str:
-    """Return the drawing as an inline SVG element with `label` for those who do not see it."""
-    text = StringIO()
-    figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _inline(text.getvalue(), label)
-
-
-def _inline(text: str, label: str) -> str:
-    """Turn a matplotlib SVG document into an element: no prologue, no metadata, fixed ids, colours as variables."""
-    body = text[text.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
-    # Ids are of the whole page, so each figure gets its own, and the same figure the same again.
-    prefix = "f" + hashlib.sha256(body.encode()).hexdigest()[:8]
-    names = {name: f"{prefix}-{n}" for n, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', body)))}
-    for pattern in (r'(\bid=")([^"]+)(")', r'(href="#)([^"]+)(")', r"(url\(#)([^)]+)(\))"):
-        body = re.sub(pattern, lambda found: found[1] + names.get(found[2], found[2]) + found[3], body)
-    for colour, name in _VARIABLES.items():
-        body = body.replace(f": {colour}", f": var(--{name}, {colour})")
-    opening, rest = body.split(">", 1)
-    opening = re.sub(r'\s(width|height)="[^"]*"', "", opening)
-    return f'{opening} role="img" aria-label="{html.escape(label)}">{rest}'
-
-
-def _plain(text: str) -> str:
-    """Return a legend that matplotlib's one font can write and that starts no formula."""
-    return text.encode("ascii", "replace").decode().replace("$", r"\$")
