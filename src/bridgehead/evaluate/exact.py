@@ -136,6 +136,16 @@ def levels_of_rows(
     return bounds.levels(above, tied, candidates.n_rows), bounds.best
 
 
+def levels_both_ways(
+    rows_a: CosineRows, rows_b: CosineRows, truth_a: Truth, truth_b: Truth, block: int | None = None
+) -> tuple[tuple[TieLevels, Float64Array], tuple[TieLevels, Float64Array]]:
+    """Return what `levels_of_rows` returns for the queries of a among rows of b, and for those of b among rows of a."""
+    return (
+        levels_of_rows(rows_a, Candidates(rows_b), truth_a, block),
+        levels_of_rows(rows_b, Candidates(rows_a), truth_b, block),
+    )
+
+
 def _true_levels(queries: CosineRows, candidates: Candidates, truth: Truth) -> Bounds:
     """Score every true candidate in float64 (identical ones once) and group the scores into levels."""
     entries, true = np.unique(truth.query * len(candidates) + candidates.code[truth.candidate], return_counts=True)
