@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
-from bridgehead.evaluate.exact import Candidates, CosineRows, levels_of_rows
-from bridgehead.evaluate.intervals import bootstrap_intervals
+from bridgehead.evaluate.exact import CosineRows, levels_both_ways
 from bridgehead.evaluate.levels import Truth
 from bridgehead.evaluate.record import DirectionReport, RetrievalReport
 from bridgehead.evaluate.scored import BlockFunction, columns_of, kept_when_small, levels_of_scores
-from bridgehead.evaluate.ties import Float64Array, TieLevels, expected_metrics
+from bridgehead.evaluate.ties import Float64Array, TieLevels
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, to_numpy
 
@@ -35,6 +34,7 @@ class _Direction:
     truth: Truth
     entities: Any
     n_rows: int
+    n_candidates: int
     side: str
 
 
@@ -85,11 +85,8 @@ def retrieval_report(
     truth = Links.of(links, len(rows_a), len(rows_b))
     forth = _direction(truth, queries_a, entities_a, "a", names)
     back = _direction(truth.swapped(), queries_b, entities_b, "b", names[::-1])
-    return RetrievalReport(
-        _summary(forth, *levels_of_rows(rows_a, Candidates(rows_b), forth.truth, block), settings),
-        _summary(back, *levels_of_rows(rows_b, Candidates(rows_a), back.truth, block), settings),
-        names,
-    )
+    levels_a, levels_b = levels_both_ways(rows_a, rows_b, forth.truth, back.truth, block)
+    return RetrievalReport(_summary(forth, *levels_a, settings), _summary(back, *levels_b, settings), names)
 
 
 def report_from_scores(
@@ -168,7 +165,7 @@ def _direction(links: Links, mask: Any, entities: Any, side: str, names: tuple[s
         )
     query = np.repeat(np.arange(len(rows), dtype=np.int64), degree[rows])
     truth = Truth(rows, query, candidate[np.repeat(kept, degree)], int(chosen.sum()) - len(rows))
-    return _Direction(truth, entities, n, side)
+    return _Direction(truth, entities, n, links.n_b, side)
 
 
 def _entity_numbers(direction: _Direction) -> IntArray:
@@ -187,24 +184,14 @@ def _summary(
     direction: _Direction, levels: TieLevels, true_scores: Float64Array, settings: _Settings
 ) -> DirectionReport:
     """Return the report of one direction from its tie levels."""
-    entities = _entity_numbers(direction)
-    metrics = expected_metrics(levels, settings.ks)
-    return DirectionReport(
-        ks=settings.ks,
-        values=_means(metrics),
-        chance=_means(expected_metrics(TieLevels.constant(levels.n_true, levels.n_candidates), settings.ks)),
-        interval=bootstrap_intervals(metrics, entities, settings.n_resamples, settings.seed),
-        n_candidates=levels.n_candidates,
-        n_without_truth=direction.truth.n_without,
-        n_ties=int(levels.undecided.sum()),
-        queries=direction.truth.rows,
-        ranks=metrics["rank"],
-        true_scores=true_scores,
-        n_true=levels.n_true,
-        entities=entities,
+    return DirectionReport.from_levels(
+        levels,
+        settings.ks,
+        direction.n_candidates,
+        direction.truth.rows,
+        true_scores,
+        _entity_numbers(direction),
+        direction.truth.n_without,
+        settings.n_resamples,
+        settings.seed,
     )
-
-
-def _means(metrics: dict[str, Float64Array]) -> dict[str, float]:
-    means = {name: float(values.mean()) for name, values in metrics.items() if name != "rank"}
-    return means | {"mean_rank": float(metrics["rank"].mean()), "median_rank": float(np.median(metrics["rank"]))}
