@@ -25,6 +25,7 @@ def metrics_of_order(order: Sequence[int], true: set[int], ks: Iterable[int]) ->
     ranks = [rank for rank, hit in enumerate(hits, 1) if hit]
     found = {"mrr": 1 / ranks[0], "rank": float(ranks[0])}
     found["map"] = sum(sum(hits[:rank]) / rank for rank in ranks) / len(true)
+    found["r_precision"] = sum(hits[: len(true)]) / len(true)
     for k in ks:
         inside = [rank for rank in ranks if rank <= k]
         ideal = sum(1 / log2(rank + 1) for rank in range(1, min(k, len(true)) + 1))

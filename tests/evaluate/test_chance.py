@@ -10,7 +10,7 @@ from bridgehead.evaluate import retrieval_report
 from bridgehead.evaluate.chance import chance_interval, chance_variance
 from reference import metrics_of_order
 
-METRICS = ("recall@1", "recall@3", "recall_all@3", "ndcg@3", "ndcg@6", "mrr", "mean_rank")
+METRICS = ("recall@1", "recall@3", "recall_all@3", "ndcg@3", "ndcg@6", "mrr", "r_precision", "mean_rank")
 
 
 @pytest.mark.parametrize("n_true", [1, 2, 5, 6])
