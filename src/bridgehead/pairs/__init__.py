@@ -6,6 +6,7 @@ column is which. This folder is not about vectors: `encode` makes rows of items.
 """
 
 from bridgehead.pairs.check import CheckReport, check_table
+from bridgehead.pairs.folds import Folds, deal_folds
 from bridgehead.pairs.guess import ColumnGuess, guess_columns
 from bridgehead.pairs.quality import TextQuality, text_quality
 from bridgehead.pairs.read import read_pairs, read_records
@@ -16,6 +17,7 @@ from bridgehead.pairs.table import PairTable, Side, Skipped
 __all__ = [
     "CheckReport",
     "ColumnGuess",
+    "Folds",
     "PairTable",
     "Side",
     "Skipped",
@@ -23,6 +25,7 @@ __all__ = [
     "Split",
     "TextQuality",
     "check_table",
+    "deal_folds",
     "guess_columns",
     "read_pairs",
     "read_records",

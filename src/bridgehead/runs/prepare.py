@@ -76,14 +76,12 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
         if kind == "molecule":
             table, identities[side] = _identified(table, side, run, progress)
     _check_links(table)
-    keys = {side: [_keys_of(one, config.split.identity) for one in found] for side, found in identities.items()}
     split = split_table(
         table,
         hold_out=config.split.hold_out,
         fractions=config.split.fractions,
         seed=config.split.seed,
-        keys_a=None if table.a.entities is not None else keys.get("a"),
-        keys_b=keys.get("b"),
+        **split_keys(config, table, identities),
         test_keys=_test_keys(config, table),
     )
     pairs = table.links.pairs
@@ -98,6 +96,14 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     )
     train = _numbered(pairs[(split.part_link == 0) & ~dropped])
     return Prepared(table, identities, split, dropped, train, key)
+
+
+def split_keys(
+    config: RunConfig, table: PairTable, identities: dict[str, list[molecules.Identity]]
+) -> dict[str, list[tuple[str, ...]] | None]:
+    """Return what makes items one entity in the split, as `split_table` takes it: `keys_a` and `keys_b`."""
+    keys = {side: [_keys_of(one, config.split.identity) for one in found] for side, found in identities.items()}
+    return {"keys_a": None if table.a.entities is not None else keys.get("a"), "keys_b": keys.get("b")}
 
 
 def _check_links(table: PairTable) -> None:
