@@ -9,7 +9,8 @@ import torch
 from scipy import stats
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
-from bridgehead.evaluate.paired import PairedDifference, paired_difference
+from bridgehead.evaluate import retrieval_report
+from bridgehead.evaluate.paired import PairedDifference, compare_reports, paired_difference
 
 
 def naive_p(differences: np.ndarray, entities: np.ndarray) -> float:
@@ -181,3 +182,66 @@ def test_the_entries_are_plain_and_the_line_can_be_read() -> None:
 def test_bad_input_is_refused(x, y, options, error, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(error, match=message):
         paired_difference(x, y, **options)
+
+
+def reports(noise: float = 0.6, n: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((n, 8))
+    return z, z + noise * rng.standard_normal((n, 8)), z + 2 * noise * rng.standard_normal((n, 8))
+
+
+def test_reports_on_the_same_queries_are_compared_metric_by_metric() -> None:
+    z, near, far = reports()
+    first, second = (retrieval_report(z, other, n_resamples=0) for other in (near, far))
+    found = compare_reports(first, second)
+    assert set(found) == {f"{side}.{n}" for side in ("a_to_b", "b_to_a") for n in first.a_to_b.values} - {
+        "a_to_b.median_rank",
+        "b_to_a.median_rank",
+    }
+    for key, difference in found.items():
+        assert difference.value == pytest.approx(first.value(key) - second.value(key), abs=1e-12)
+    assert found["a_to_b.mrr"].p_value < 0.01 and found["a_to_b.mean_rank"].value < 0
+
+
+def test_one_direction_is_compared_by_itself_and_only_where_asked() -> None:
+    z, near, far = reports()
+    first, second = (retrieval_report(z, other, n_resamples=0).a_to_b for other in (near, far))
+    found = compare_reports(first, second, metrics=["mrr"])
+    assert list(found) == ["mrr"]
+    assert found["mrr"] == paired_difference(first.per_query["mrr"], second.per_query["mrr"])
+
+
+def test_views_of_entities_are_resampled_together() -> None:
+    z, near, far = reports()
+    entities = np.arange(40) // 4
+    first, second = (
+        retrieval_report(z, other, n_resamples=0, entities_a=entities, entities_b=entities) for other in (near, far)
+    )
+    assert compare_reports(first, second)["a_to_b.mrr"].n_entities == 10
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"queries_a": np.arange(40) < 39}, "a_to_b: the first report has 40 queries and the second 39"),
+        ({"entities_a": np.arange(40) // 2}, r"a_to_b: the entities of the queries differ \(39 of 40\)"),
+        ({"links": np.stack([np.arange(40)[::-1]] * 2, axis=1)[:39]}, "the first report has 40 queries"),
+        ({"links": [*([i, i] for i in range(40)), [0, 1]]}, r"numbers of true candidates differ \(1 of 40\)"),
+    ],
+)
+def test_reports_on_other_queries_are_refused(change: dict, message: str) -> None:  # type: ignore[type-arg]
+    z, near, far = reports()
+    with pytest.raises(ArgumentError, match=message):
+        compare_reports(retrieval_report(z, near, n_resamples=0), retrieval_report(z, far, n_resamples=0, **change))
+
+
+def test_other_candidates_are_refused_and_so_is_one_direction_beside_two() -> None:
+    z, near, far = reports()
+    first = retrieval_report(z, near, n_resamples=0)
+    more = retrieval_report(z, np.concatenate([far, far[:1]]), np.stack([np.arange(40)] * 2, axis=1), n_resamples=0)
+    with pytest.raises(ArgumentError, match=r"numbers of candidates that each query ranked differ \(40 of 40\)"):
+        compare_reports(first, more)
+    with pytest.raises(ArgumentError, match="expected two of one kind"):
+        compare_reports(first, first.a_to_b)
+    with pytest.raises(ArgumentError, match=r"do not both have nonsense; both have a_to_b\.recall@1"):
+        compare_reports(first, first, metrics=["nonsense"])

@@ -5,13 +5,14 @@ change. This module is not about several trainings of one config (`folds`) or ab
 all (`runs.comparing`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate.record import DirectionReport, RetrievalReport
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, to_numpy
 
@@ -143,6 +144,68 @@ def paired_difference(
         n_entities=len(sizes),
         n_differing=len(differing),
     )
+
+
+def compare_reports(
+    first: DirectionReport | RetrievalReport,
+    second: DirectionReport | RetrievalReport,
+    metrics: Sequence[str] | None = None,
+    n_resamples: int = 1000,
+    n_permutations: int = 10_000,
+    seed: int = 0,
+) -> dict[str, PairedDifference]:
+    """Return the paired difference of every metric that two reports on the same queries have.
+
+    Two `DirectionReport` give a difference for each key of `per_query` (`recall@10`, `mrr`, ..., and `mean_rank` for
+    `rank`, where less is better), two `RetrievalReport` one for each of both directions (`a_to_b.recall@10`). `metrics`
+    names those that are wanted. Entities are those of the first report. All else as `paired_difference`.
+
+    Raises `ArgumentError` when the queries, their numbers of true candidates, the candidates that they ranked or
+    their entities differ: such figures are not paired, whatever their names. Also for a metric that one of them lacks,
+    or a report of one direction beside one of two.
+    """
+    if isinstance(first, RetrievalReport) and isinstance(second, RetrievalReport):
+        pairs = {"a_to_b.": (first.a_to_b, second.a_to_b), "b_to_a.": (first.b_to_a, second.b_to_a)}
+    elif isinstance(first, DirectionReport) and isinstance(second, DirectionReport):
+        pairs = {"": (first, second)}
+    else:
+        raise ArgumentError(
+            f"first is a {type(first).__name__} and second a {type(second).__name__}; expected two of one kind: of one "
+            "direction, or of both"
+        )
+    found: dict[str, tuple[Float64Array, Float64Array, IntArray]] = {}
+    for prefix, (x, y) in pairs.items():
+        _check_same_queries(x, y, prefix.rstrip("."))
+        for name in x.per_query:
+            if name in y.per_query:
+                shown = "mean_rank" if name == "rank" else name
+                found[prefix + shown] = x.per_query[name], y.per_query[name], x.entities
+    if unknown := [name for name in metrics or () if name not in found]:
+        raise ArgumentError(f"the reports do not both have {', '.join(unknown)}; both have {', '.join(found)}")
+    return {
+        name: paired_difference(*found[name], n_resamples=n_resamples, n_permutations=n_permutations, seed=seed)
+        for name in (found if metrics is None else metrics)
+    }
+
+
+def _check_same_queries(first: DirectionReport, second: DirectionReport, direction: str) -> None:
+    said = f"{direction}: " if direction else ""
+    for name, what in (
+        ("queries", "query rows"),
+        ("n_true", "numbers of true candidates"),
+        ("pool", "numbers of candidates that each query ranked"),
+        ("entities", "entities of the queries"),
+    ):
+        x, y = getattr(first, name), getattr(second, name)
+        if len(x) != len(y):
+            raise ArgumentError(
+                f"{said}the first report has {len(x):,} queries and the second {len(y):,}; expected the same queries"
+            )
+        if (x != y).any():
+            raise ArgumentError(
+                f"{said}the {what} differ ({int((x != y).sum()):,} of {len(x):,}); expected two reports on the same "
+                "queries over the same candidates"
+            )
 
 
 def entity_numbers(entities: Any, n: int) -> IntArray:
