@@ -16,14 +16,15 @@ CaseKind = Literal["best", "median", "worst"]
 
 @dataclass(frozen=True)
 class ContractAnswer:
-    """One question of the evaluation contract and its answer.
+    """One question of the evaluation contract, what the program knows of it, and what its author answered.
 
-    `source` says who answered: "program" (it knows), "config" (the user wrote it) or "missing" (nobody did; `answer`
-    is then shown as what would be asked for, and may be empty).
+    `source` says who answered: "config" (its author, in `said`), "program" (`known` is all there is to say) or
+    "missing" (`known` is only what the program sees, and `said` is empty).
     """
 
     question: str
-    answer: str
+    known: str = ""
+    said: str = ""
     source: AnswerSource = "program"
 
 

@@ -55,9 +55,9 @@ class Direction:
     (value - chance) / (1 - chance): 0 at chance, 1 at best.
     `ranks` (n_queries,) are expected ranks of the best true candidate, from 1, and `n_true` (n_queries,) how many
     true candidates each query has; both may be empty.
-    `pools` are the curves of recall by pool size. `fewest_candidates` and `median_candidates` are given where queries
-    rank lists of their own, `n_candidates` then being the longest list; `n_true_missing` counts the true items that
-    their query's list does not hold, and which therefore count as not found.
+    `pools` are the curves of recall by pool size. `pool` (n_queries,) is how many candidates each query ranked, empty
+    where all ranked all `n_candidates`; `n_true_missing` counts the true items that their query's list does not hold,
+    and which therefore count as not found.
     """
 
     query: str
@@ -73,8 +73,7 @@ class Direction:
     closed_form: Mapping[str, Measure] = field(default_factory=dict)
     corrected: Mapping[str, float] = field(default_factory=dict)
     pools: Sequence[PoolCurve] = ()
-    fewest_candidates: int | None = None
-    median_candidates: float | None = None
+    pool: Sequence[int] | IntArray = ()
     n_true_missing: int = 0
 
 
