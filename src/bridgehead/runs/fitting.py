@@ -108,14 +108,23 @@ def same_budget(
             epochs=epochs,
             progress=epoch_lines(progress, "evaluate", f"shuffled links, seed {seed}: "),
         )
-        heads = NumpyHeads.load(place / HEADS_FILE)
-        found = heads if config.live is None else _Projected.of(place, heads, start.table, test)
+        found = projecting(config, place, start.table, test)
         # Wrong on purpose, and as large as the real ones: kept only as long as they are measured.
         (place / HEADS_FILE).unlink()
         shutil.rmtree(place / "encoders", ignore_errors=True)
         return found
 
     return fit
+
+
+def projecting(config: RunConfig, folder: Path, table: PairTable, test: PartRows) -> Any:
+    """Return what projects the rows of `test` with the model in `folder` (`project_a`, `project_b`).
+
+    These are its heads, or where encoders were trained too, what these and their heads make of the items of `test`.
+    Raises `NonFiniteRowsError` where such an encoder gives an item no row.
+    """
+    heads = NumpyHeads.load(folder / HEADS_FILE)
+    return heads if config.live is None else _Projected.of(folder, heads, table, test)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +147,8 @@ class _Projected:
             )
             if encoded.failures:
                 raise NonFiniteRowsError(
-                    f"trained on shuffled links, the encoder of {items.name} gives {len(encoded.failures)} items no "
-                    f"row ({encoded.failures[0].reason}); lower live.encoder_learning_rate"
+                    f"trained for a control or a fold, the encoder of {items.name} gives {len(encoded.failures)} items "
+                    f"no row ({encoded.failures[0].reason}); lower live.encoder_learning_rate"
                 )
             found.append(project(encoded.rows))
         return cls(*found)

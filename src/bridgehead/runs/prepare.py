@@ -58,7 +58,7 @@ class Prepared:
 
     def everything(self) -> Part:
         """Return all items and links that may train, whatever their part: what a refit trains on."""
-        return _numbered(self.table.links.pairs[~self.dropped])
+        return numbered(self.table.links.pairs[~self.dropped])
 
 
 def prepare(run: RunFolder, progress: Progress) -> Prepared:
@@ -94,7 +94,7 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
         hash_array(split.part_link),
         hash_array(dropped),
     )
-    train = _numbered(pairs[(split.part_link == 0) & ~dropped])
+    train = numbered(pairs[(split.part_link == 0) & ~dropped])
     return Prepared(table, identities, split, dropped, train, key)
 
 
@@ -208,7 +208,8 @@ def _weak_links(table: PairTable, config: PairsConfig) -> BoolArray:
     return found
 
 
-def _numbered(pairs: IntArray) -> Part:
+def numbered(pairs: IntArray) -> Part:
+    """Return the part of these links (n, 2): the items that they join, ascending, and the links renumbered to them."""
     rows_a, at_a = np.unique(pairs[:, 0], return_inverse=True)
     rows_b, at_b = np.unique(pairs[:, 1], return_inverse=True)
     return rows_a, rows_b, Links(np.stack([at_a.reshape(-1), at_b.reshape(-1)], axis=1), len(rows_a), len(rows_b))
