@@ -22,7 +22,7 @@ from bridgehead.report import (
     render_report,
     write_report,
 )
-from bridgehead.report.html import _recall_groups
+from bridgehead.report.page import _recall_groups
 
 HOSTILE = "<img src=x onerror=alert(1)>'\"&{{ 7 * 7 }}</style></title><script>alert(1)</script>"
 VOID = {"meta", "img", "br"}

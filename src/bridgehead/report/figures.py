@@ -19,11 +19,17 @@ from bridgehead.report.drawing import FIRST, FOURTH, GREY, INK, RULE, SECOND, TH
 from bridgehead.vectors import FloatArray
 
 
-def rank_histogram(ranks: Sequence[float] | FloatArray, n_candidates: int, n_true: Sequence[int] | Any = ()) -> str:
+def rank_histogram(
+    ranks: Sequence[float] | FloatArray,
+    n_candidates: int,
+    n_true: Sequence[int] | Any = (),
+    pool: Sequence[int] | Any = (),
+) -> str:
     """Return the share of queries in each doubling bin of ranks: 1, 2-3, 4-7, ... up to `n_candidates`.
 
     `n_true` (one per query) adds what random order would give, by the hypergeometric distribution of the first true
-    rank. Queries without a finite rank are left out.
+    rank; `pool` (one per query) is how many candidates each ranked where those are not all `n_candidates`. Queries
+    without a finite rank are left out.
     """
     values = np.asarray(ranks, dtype=np.float64)
     values = values[np.isfinite(values)]
@@ -34,7 +40,7 @@ def rank_histogram(ranks: Sequence[float] | FloatArray, n_candidates: int, n_tru
         places = np.arange(len(shares))
         axes.bar(places, shares, width=0.86, color=FIRST, label="measured")
         if len(n_true):
-            expected = chance_shares(edges, n_candidates, n_true)
+            expected = chance_shares(edges, n_candidates, n_true, pool)
             axes.stairs(
                 expected, np.arange(len(edges)) - 0.5, baseline=None, color=SECOND, linewidth=1.8, label="chance"
             )
@@ -187,21 +193,26 @@ def _short(value: int) -> str:
     return str(value) if value < 10_000 else f"{value / 1000:.0f}k"
 
 
-def chance_shares(edges: FloatArray, n_candidates: int, n_true: Sequence[int] | Any) -> FloatArray:
+def chance_shares(
+    edges: FloatArray, n_candidates: int, n_true: Sequence[int] | Any, pool: Sequence[int] | Any = ()
+) -> FloatArray:
     """Return the expected share of queries in each bin of ranks when candidates come in random order.
 
-    The first of p true ones among N lies beyond rank r with probability C(N - r, p) / C(N, p).
+    The first of p true ones among N lies beyond rank r with probability C(N - r, p) / C(N, p). N is `pool`, one number
+    a query, or else `n_candidates`. Queries with more true ones than candidates are left out.
     """
-    counts, weights = np.unique(np.asarray(n_true, dtype=np.int64), return_counts=True)
-    kept = (counts >= 1) & (counts <= n_candidates)
-    counts, weights = counts[kept], weights[kept]
+    true = np.asarray(n_true, dtype=np.int64)
+    sizes = np.asarray(pool, dtype=np.int64) if len(pool) else np.full(len(true), n_candidates)
+    possible = (true >= 1) & (true <= sizes)
+    kinds, weights = np.unique(np.column_stack([sizes, true])[possible], axis=0, return_counts=True)
+    n, p = kinds[:, 0], kinds[:, 1]
     beyond = np.zeros(len(edges))
     for index, edge in enumerate(edges):
-        left = n_candidates - (edge - 1)
-        possible = counts <= left
-        p = counts[possible]
-        terms = gammaln(left + 1) - gammaln(left - p + 1) - gammaln(n_candidates + 1) + gammaln(n_candidates - p + 1)
-        beyond[index] = np.exp(terms) @ weights[possible] / max(1, weights.sum())
+        left = n - (edge - 1)
+        within = p <= left
+        rest = np.where(within, left, p)
+        terms = gammaln(rest + 1) - gammaln(rest - p + 1) - gammaln(n + 1) + gammaln(n - p + 1)
+        beyond[index] = np.exp(terms)[within] @ weights[within] / max(1, weights.sum())
     return np.asarray(beyond[:-1] - beyond[1:])
 
 
