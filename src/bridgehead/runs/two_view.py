@@ -49,22 +49,36 @@ def two_views() -> TwoViews:
     Each column has the mean of the 720 fit rows subtracted and is divided by their standard deviation (by n - 1). No
     two calls differ.
     """
-    generator = torch.Generator().manual_seed(_DATA_SEED)
+    a, b = (_standardised(view, view) for view in _noisy_views()[0])
     n = N_FIT + N_VALID + N_HELD_OUT
-    latent = torch.randn(n, _LATENT, generator=generator)
-    # First both maps, then both noises: another order would draw other data.
-    maps = [torch.randn(_LATENT, width, generator=generator) for width in WIDTHS]
-    views = [torch.tanh(latent @ drawn / _LATENT**0.5) for drawn in maps]
-    views = [view + _NOISE * torch.randn(view.shape, generator=generator) for view in views]
-    a, b = (_standardised(view) for view in views)
     cuts = (slice(0, N_FIT), slice(N_FIT, N_FIT + N_VALID), slice(N_FIT + N_VALID, n))
     return TwoViews(*(PairedRows(a[cut], b[cut]) for cut in cuts))
 
 
-def _standardised(view: torch.Tensor) -> FloatArray:
+def seen_again(events: IntArray, seed: int) -> FloatArray:
+    """Return the first view of these events (numbers from 0 to 1,199) measured once more, (len, 14) float32.
+
+    The events are those of `two_views`, the noise is new and drawn from `seed`; columns are standardised as there.
+    """
+    views, clean = _noisy_views()
+    noise = torch.randn(len(events), WIDTHS[0], generator=torch.Generator().manual_seed(seed))
+    return _standardised(clean[0][torch.from_numpy(np.asarray(events))] + _NOISE * noise, views[0])
+
+
+def _noisy_views() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Return both views of all events in their own units, with noise and without."""
+    generator = torch.Generator().manual_seed(_DATA_SEED)
+    latent = torch.randn(N_FIT + N_VALID + N_HELD_OUT, _LATENT, generator=generator)
+    # First both maps, then both noises: another order would draw other data.
+    maps = [torch.randn(_LATENT, width, generator=generator) for width in WIDTHS]
+    clean = [torch.tanh(latent @ drawn / _LATENT**0.5) for drawn in maps]
+    return [view + _NOISE * torch.randn(view.shape, generator=generator) for view in clean], clean
+
+
+def _standardised(rows: torch.Tensor, view: torch.Tensor) -> FloatArray:
+    """Return rows with the columns' mean and deviation of the fit part of `view` taken out."""
     fit = view[:N_FIT]
-    rows = (view - fit.mean(0, keepdim=True)) / fit.std(0, keepdim=True).clamp_min(_SMALLEST_STD)
-    return np.asarray(rows.numpy())
+    return np.asarray(((rows - fit.mean(0, keepdim=True)) / fit.std(0, keepdim=True).clamp_min(_SMALLEST_STD)).numpy())
 
 
 def wrong_pairs(n: int = N_FIT) -> IntArray:
@@ -100,11 +114,14 @@ def study_course() -> Course:
     return Course(rate="constant", decay="all", chosen_by="loss", validate_every=5)
 
 
-def first_model(seed: int) -> TwoHeads:
-    """Return the towers of `seed` before training; both conditions start from them. torch's generator is not moved."""
+def first_model(seed: int, widths: tuple[int, int] = WIDTHS) -> TwoHeads:
+    """Return the towers of `seed` before training; both conditions start from them. torch's generator is not moved.
+
+    `widths` are the columns that the towers read.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return TwoHeads(study_config().heads((WIDTHS[0], False), (WIDTHS[1], False)))
+        return TwoHeads(study_config().heads((widths[0], False), (widths[1], False)))
 
 
 def study_members(epochs: int = 160) -> list[Member]:
