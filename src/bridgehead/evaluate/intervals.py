@@ -7,12 +7,12 @@ same evidence several times. This module is not about chance (`chance`).
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray
 
-_DRAWS_AT_ONCE = 1 << 21
+_DRAWS_AT_ONCE = 1 << 20
+_BUCKET = 512
 
 
 def bootstrap_intervals(
@@ -22,7 +22,7 @@ def bootstrap_intervals(
 
     `metrics` are name -> (n,) values a query; `entities` (n,) are numbers 0 .. E - 1. Each resample draws E entities
     with replacement and takes the mean over all their queries; the interval runs from the 2.5th to the 97.5th
-    percentile. `rank` gives two intervals, `mean_rank` and `median_rank`. It is empty for `n_resamples` 0 and for
+    percentile. `rank`, where given, makes two, `mean_rank` and `median_rank`. It is empty for `n_resamples` 0 and for
     fewer than two entities, where resampling says nothing. The order of the queries does not matter.
     """
     n_entities = int(entities.max(initial=-1)) + 1
@@ -32,26 +32,37 @@ def bootstrap_intervals(
     values = np.stack([np.ones(len(entities)), *metrics.values()], axis=1)
     sums = np.zeros((n_entities, values.shape[1]))
     np.add.at(sums, entities, values)
-    order = np.argsort(metrics["rank"], kind="stable")
-    means, medians = [], []
+    ranks = metrics.get("rank")
+    medians = None if ranks is None else _Medians(ranks, entities)
+    means, middles = [], []
     for weights in _draws(n_entities, n_resamples, seed):
         totals = weights @ sums
         means.append(totals[:, 1:] / totals[:, :1])
-        medians.append(_weighted_median(metrics["rank"][order], weights[:, entities[order]]))
+        if medians is not None:
+            middles.append(medians.of(weights))
     found = dict(zip(metrics, np.concatenate(means).T, strict=True))
-    found["mean_rank"] = found.pop("rank")
-    found["median_rank"] = np.concatenate(medians)
+    if medians is not None:
+        found["mean_rank"] = found.pop("rank")
+        found["median_rank"] = np.concatenate(middles)
     low_high = np.percentile(np.stack(list(found.values())), [2.5, 97.5], axis=1).tolist()
     return {name: (low, high) for name, low, high in zip(found, *low_high, strict=True)}
 
 
 def _canonical(metrics: dict[str, Float64Array], entities: IntArray, n_entities: int) -> IntArray:
-    """Renumber entities by what they hold, so that the draws do not depend on the order of rows or labels."""
-    keys = [np.bincount(entities, minlength=n_entities).astype(np.float64)]
-    keys += [np.round(np.bincount(entities, values, n_entities), 9) for values in metrics.values()]
-    rank = np.empty(n_entities, dtype=np.int64)
-    rank[np.lexsort(keys)] = np.arange(n_entities)
-    return rank[entities]
+    """Renumber entities by what they hold, so that the draws do not depend on the order of rows or labels.
+
+    They are in the order of their ranks first, which the medians make use of, then of a mixture of all metrics with
+    irrational weights: two entities with the same mixture hold the same.
+    """
+    mixture = np.bincount(entities, minlength=n_entities).astype(np.float64)
+    for weight, values in zip(np.sqrt(np.arange(2, len(metrics) + 2)), metrics.values(), strict=True):
+        mixture += weight * np.bincount(entities, values, n_entities)
+    keys = [np.round(mixture, 9)]
+    if "rank" in metrics:
+        keys.append(np.round(np.bincount(entities, metrics["rank"], n_entities), 9))
+    number = np.empty(n_entities, dtype=np.int64)
+    number[np.lexsort(keys)] = np.arange(n_entities)
+    return number[entities]
 
 
 def _draws(n_entities: int, n_resamples: int, seed: int) -> Iterator[Float64Array]:
@@ -65,9 +76,30 @@ def _draws(n_entities: int, n_resamples: int, seed: int) -> Iterator[Float64Arra
         yield np.bincount(drawn.ravel(), minlength=n * n_entities).reshape(n, n_entities).astype(np.float64)
 
 
-def _weighted_median(ordered: Float64Array, weights: npt.NDArray[np.float64]) -> Float64Array:
-    """Return the median of `ordered` (n,), each value taken `weights[r]` times, for each resample r."""
-    totals = np.cumsum(weights, axis=1)
-    n = totals[:, -1]
-    middle = [ordered[np.argmax(totals >= np.floor(place)[:, None], axis=1)] for place in ((n + 1) / 2, n / 2 + 1)]
-    return np.asarray((middle[0] + middle[1]) / 2, dtype=np.float64)
+class _Medians:
+    """Medians of ranks over resamples: ranks are sorted once, and a resample only says how often each is taken."""
+
+    def __init__(self, ranks: Float64Array, entities: IntArray) -> None:
+        order = np.lexsort((entities, ranks))
+        self._ranks = ranks[order]
+        self._entities = entities[order]
+        self._is_sorted = bool(np.array_equal(self._entities, np.arange(len(entities))))
+        self._starts = np.arange(0, len(ranks), _BUCKET)
+
+    def of(self, weights: Float64Array) -> Float64Array:
+        """Return the median of the ranks, those of entity e taken `weights[r, e]` times, for each resample r."""
+        taken = weights if self._is_sorted else np.take(weights, self._entities, axis=1)
+        # First the bucket of ranks that holds the middle, then the place in it: no long running sums.
+        until = np.cumsum(np.add.reduceat(taken, self._starts, axis=1), axis=1)
+        n = until[:, -1]
+        return np.asarray((self._at(taken, until, (n + 1) // 2) + self._at(taken, until, n // 2 + 1)) / 2)
+
+    def _at(self, taken: Float64Array, until: Float64Array, place: Float64Array) -> Float64Array:
+        """Return the rank at a place (1 is the lowest) of each resample."""
+        found = np.empty(len(taken))
+        for r, bucket in enumerate(np.argmax(until >= place[:, None], axis=1).tolist()):
+            start = bucket * _BUCKET
+            before = until[r, bucket - 1] if bucket else 0.0
+            inside = np.cumsum(taken[r, start : start + _BUCKET])
+            found[r] = self._ranks[start + int(np.searchsorted(inside, place[r] - before))]
+        return found
