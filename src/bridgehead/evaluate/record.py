@@ -3,6 +3,7 @@
 This module computes no metric (`ties`) and ranks nothing (`exact`, `scored`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.evaluate.chance import Problems, chance_interval, chance_values
 from bridgehead.evaluate.intervals import bootstrap_intervals
+from bridgehead.evaluate.pool_size import SIZES, PoolPoint, recall_by_pool
 from bridgehead.evaluate.table import NO_SPREAD, table_lines
 from bridgehead.evaluate.ties import Float64Array, TieLevels, expected_metrics
 from bridgehead.vectors import IntArray, to_numpy
@@ -214,6 +216,14 @@ class DirectionReport:
     def chance_mrr(self) -> float:
         """Mean reciprocal rank of random ranking."""
         return self.chance["mrr"]
+
+    def recall_by_pool(self, k: int, sizes: Sequence[int | None] = SIZES) -> list[PoolPoint]:
+        """Return recall@`k`, any k, in random pools of these sizes (None: the whole), in closed form (see `pool_size`).
+
+        Each has its chance and, where this report has intervals, its own. Raises `ArgumentError` for a k or a size
+        under 1.
+        """
+        return recall_by_pool(self.levels, k, sizes, self.entities, self.n_resamples, self.seed)
 
     def chance_interval(self, metric: str) -> tuple[float, float]:
         """Return the 95 % interval of the mean `metric` under random ranking of these queries (see `chance`).

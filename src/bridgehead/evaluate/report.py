@@ -1,41 +1,29 @@
 """`retrieval_report` and `report_from_scores`: from rows or scorers, and links, to metrics with interval and chance.
 
-This module puts the parts together: truth from links, tie levels (`exact`, `scored`), metrics (`ties`), intervals
-(`intervals`). It sees rows and scores, never a model.
+This module puts the parts together: who asks what (`asked`), tie levels (`exact`, `scored`, `listed`), and the record
+with metrics, intervals and chance (`record`). It sees rows and scores, never a model.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bridgehead.errors import ArgumentError, LinksError, ShapeError
-from bridgehead.evaluate.exact import CosineRows, levels_both_ways
-from bridgehead.evaluate.levels import Truth
-from bridgehead.evaluate.record import DirectionReport, RetrievalReport
+from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.asked import (
+    Direction,
+    Settings,
+    both_directions,
+    links_with_pool,
+    pair_of,
+    rows_with_pool,
+)
+from bridgehead.evaluate.exact import CosineRows, levels_both_ways, levels_of_rows
+from bridgehead.evaluate.listed import levels_of_listed_rows, levels_of_listed_scores
+from bridgehead.evaluate.record import RetrievalReport
 from bridgehead.evaluate.scored import BlockFunction, columns_of, kept_when_small, levels_of_scores
 from bridgehead.evaluate.ties import Float64Array, TieLevels
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, to_numpy
-
-
-@dataclass(frozen=True, eq=False)
-class _Settings:
-    ks: tuple[int, ...]
-    n_resamples: int
-    seed: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Direction:
-    """One direction's queries: their truth, what to call them, and their entities by row (or None)."""
-
-    truth: Truth
-    entities: Any
-    n_rows: int
-    n_candidates: int
-    side: str
 
 
 def retrieval_report(
@@ -51,6 +39,8 @@ def retrieval_report(
     seed: int = 0,
     queries_a: Any = None,
     queries_b: Any = None,
+    pool: tuple[Any, Any] | None = None,
+    candidates: tuple[Any, Any] | None = None,
 ) -> RetrievalReport:
     """Return how well each side's rows find their matches on the other side, by cosine, in both directions.
 
@@ -62,31 +52,53 @@ def retrieval_report(
     bootstrap resamples, 0 for no intervals. `queries_a`, `queries_b`: boolean masks; only these rows are queries, all
     rows stay candidates.
 
+    `pool`: further candidate rows (of side a or None, of side b or None), which are never queries. They are numbered
+    after the side's own rows and are wrong answers, but where `links` are pairs, or `Links` over all rows with the
+    pool's, that name them.
+
+    `candidates`: what each query ranks, (lists of the queries of a or None, of the queries of b or None); a list for
+    each row of the querying side, in a form that `listed.CandidateLists.of` takes, of row numbers of the other side
+    with its pool. None ranks every row. Lists may differ in length: chance, ties and intervals are those of each
+    query's own list. A true item that the list lacks is not dropped: it counts as not retrieved, and `n_true_missing`
+    says how many there are. Where a list lacks all true items, recall and reciprocal rank are 0, and the rank is
+    counted as the list's length + 1 (which flatters mean and median rank where lists are short).
+
     Every metric is its exact expectation over the random orders of tied candidates; cosines (float64) that differ by
     at most 1e-12 are tied. A constant scorer over N candidates with one true one has recall@k = k / N and MRR =
     H_N / N. Queries without truth are left out and counted.
 
-    Raises `NonFiniteRowsError` naming rows with NaN or infinity, `ShapeError` for arrays that do not fit, and
-    `LinksError` when a direction has no query with truth.
+    Raises `NonFiniteRowsError` naming rows with NaN or infinity, `ShapeError` for arrays that do not fit,
+    `ArgumentError` for lists that name a row that there is not, and `LinksError` when a direction has no query with
+    truth.
 
     >>> import numpy as np
     >>> report = retrieval_report(np.eye(4), np.eye(4), ks=(1, 2), n_resamples=0)
     >>> report.a_to_b.recall[1], report.a_to_b.chance_recall[2]
     (1.0, 0.5)
+    >>> lists = [[0, 1], [1, 2, 3], [2], [0]]  # the last one lacks its true item, 3
+    >>> found = retrieval_report(np.eye(4), np.eye(4), ks=(1,), n_resamples=0, candidates=(lists, None)).a_to_b
+    >>> found.recall[1], round(found.chance_recall[1], 3), found.n_true_missing  # chance: (1/2 + 1/3 + 1 + 0) / 4
+    (0.75, 0.458, 1)
     """
-    settings = _settings(ks, n_resamples, seed)
-    _check_names(names)
-    rows_a, rows_b = CosineRows(z_a, f"rows of {names[0]}"), CosineRows(z_b, f"rows of {names[1]}")
+    settings = Settings.of(ks, n_resamples, seed, names)
+    further = pair_of(pool, "pool", "further rows of side a, and of side b")
+    all_a, n_a = rows_with_pool(z_a, further[0], names[0])
+    all_b, n_b = rows_with_pool(z_b, further[1], names[1])
+    rows_a, rows_b = CosineRows(all_a, f"rows of {names[0]}"), CosineRows(all_b, f"rows of {names[1]}")
     if rows_a.n_columns != rows_b.n_columns:
         raise ShapeError(
             f"rows of {names[0]} have {rows_a.n_columns} columns and rows of {names[1]} {rows_b.n_columns}; "
             "both must live in one space"
         )
-    truth = Links.of(links, len(rows_a), len(rows_b))
-    forth = _direction(truth, queries_a, entities_a, "a", names)
-    back = _direction(truth.swapped(), queries_b, entities_b, "b", names[::-1])
-    levels_a, levels_b = levels_both_ways(rows_a, rows_b, forth.truth, back.truth, block)
-    return RetrievalReport(_summary(forth, *levels_a, settings), _summary(back, *levels_b, settings), names)
+    truth = links_with_pool(links, (n_a, n_b), (len(rows_a), len(rows_b)))
+    forth, back = both_directions(
+        truth, (n_a, n_b), settings, (queries_a, queries_b), (entities_a, entities_b), candidates
+    )
+    if forth.lists is None and back.lists is None:
+        levels_a, levels_b = levels_both_ways(rows_a, rows_b, forth.truth, back.truth, block)
+    else:
+        levels_a, levels_b = _levels(rows_a, rows_b, forth, block), _levels(rows_b, rows_a, back, block)
+    return RetrievalReport(forth.report(*levels_a, settings), back.report(*levels_b, settings), settings.names)
 
 
 def report_from_scores(
@@ -103,6 +115,8 @@ def report_from_scores(
     seed: int = 0,
     queries_a: Any = None,
     queries_b: Any = None,
+    pool: tuple[int, int] | None = None,
+    candidates: tuple[Any, Any] | None = None,
 ) -> RetrievalReport:
     """Return the same report for a scorer that is not rows: word overlap, metadata, a nearest neighbour.
 
@@ -110,88 +124,49 @@ def report_from_scores(
     better; `score_b_to_a` does the same for rows of b. Without it the scorer is taken as symmetric: columns of
     `score_a_to_b` are read, which asks for all rows of a once for every 64 MB of scores (once in all when they fit into
     that). `links` says both numbers of rows.
-    Scores that differ by at most 1e-12 are tied. All else is as in `retrieval_report`, errors too.
+    Scores that differ by at most 1e-12 are tied. `pool` is the number of further candidates of each side, (of a, of b):
+    scores then have columns for the other side's own items and after them for its further ones, while `links` stay
+    over the own items. Without `score_b_to_a`, rows of `score_a_to_b` beyond a's own are a's further items.
+    All else is as in `retrieval_report`, errors too.
     """
-    settings = _settings(ks, n_resamples, seed)
-    _check_names(names)
-    n_a, n_b = links.n_a, links.n_b
-    forth = _direction(links, queries_a, entities_a, "a", names)
-    back = _direction(links.swapped(), queries_b, entities_b, "b", names[::-1])
+    settings = Settings.of(ks, n_resamples, seed, names)
+    n_own, n_all = _sizes_with_pool(links, pool)
+    forth, back = both_directions(
+        links_with_pool(links, n_own, n_all), n_own, settings, (queries_a, queries_b), (entities_a, entities_b),
+        candidates,
+    )  # fmt: skip
     reverse, reverse_block = score_b_to_a, block
     if reverse is None:
         # Each block of columns costs all scores once more, so columns come in large blocks.
-        score_a_to_b = kept_when_small(score_a_to_b, n_a, n_b, block)
-        reverse, reverse_block = columns_of(score_a_to_b, n_a, n_b, block), None
+        score_a_to_b = kept_when_small(score_a_to_b, *n_all, block)
+        reverse, reverse_block = columns_of(score_a_to_b, *n_all, block), None
     return RetrievalReport(
-        _summary(forth, *levels_of_scores(score_a_to_b, forth.truth, n_a, n_b, block, "score_a_to_b"), settings),
-        _summary(back, *levels_of_scores(reverse, back.truth, n_b, n_a, reverse_block, "score_b_to_a"), settings),
-        names,
+        forth.report(*_levels_of_scores(score_a_to_b, forth, n_own[0], block, "score_a_to_b"), settings),
+        back.report(*_levels_of_scores(reverse, back, n_own[1], reverse_block, "score_b_to_a"), settings),
+        settings.names,
     )
 
 
-def _settings(ks: Sequence[int], n_resamples: int, seed: int) -> _Settings:
-    wanted = tuple(dict.fromkeys(ks)) if isinstance(ks, Iterable) else ()
-    if not wanted or any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in wanted):
-        raise ArgumentError(f"ks = {ks!r}; expected one or more whole numbers, each at least 1, such as (1, 5, 10)")
-    if n_resamples < 0:
-        raise ArgumentError(f"n_resamples = {n_resamples}; expected 0 (no intervals) or more")
-    return _Settings(tuple(int(k) for k in wanted), n_resamples, seed)
+def _sizes_with_pool(links: Links, pool: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the numbers of own rows and of all candidates of both sides; links are over the own rows."""
+    further = pair_of(pool, "pool", "the numbers of further candidates of side a, and of side b")
+    counts = [0 if n is None else n for n in further]
+    if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in counts):
+        raise ArgumentError(f"pool = {pool!r}; expected two whole numbers, of further candidates of a and of b")
+    return (links.n_a, links.n_b), (links.n_a + int(counts[0]), links.n_b + int(counts[1]))
 
 
-def _check_names(names: Any) -> None:
-    if not isinstance(names, tuple | list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"names = {names!r}; expected two, of a and of b, such as ('molecule', 'text')")
+def _levels(
+    rows: CosineRows, others: CosineRows, direction: Direction, block: int | None
+) -> tuple[TieLevels, Float64Array]:
+    if direction.lists is None:
+        return levels_of_rows(rows, others, direction.truth, block)
+    return levels_of_listed_rows(rows, others, direction.truth, direction.lists, block)
 
 
-def _direction(links: Links, mask: Any, entities: Any, side: str, names: tuple[str, str]) -> _Direction:
-    """Return the queries of one direction (`links` seen from it), with their true candidates."""
-    n = links.n_a
-    chosen = np.ones(n, dtype=bool)
-    if mask is not None:
-        chosen = to_numpy(mask)
-        if chosen.dtype != np.bool_ or chosen.shape != (n,):
-            raise ShapeError(
-                f"queries_{side} is {chosen.dtype} of shape {chosen.shape}; expected a boolean mask ({n},), one entry "
-                f"for each row of {names[0]}"
-            )
-    edges, candidate = links.targets()
-    degree = np.diff(edges)
-    kept = chosen & (degree > 0)
-    rows = np.flatnonzero(kept)
-    if len(rows) == 0:
-        raise LinksError(
-            f"{names[0]} -> {names[1]}: none of the {int(chosen.sum())} queries has a true candidate, so there is "
-            "nothing to evaluate; expected links from at least one query row (are links and queries of the same split?)"
-        )
-    query = np.repeat(np.arange(len(rows), dtype=np.int64), degree[rows])
-    truth = Truth(rows, query, candidate[np.repeat(kept, degree)], int(chosen.sum()) - len(rows))
-    return _Direction(truth, entities, n, links.n_b, side)
-
-
-def _entity_numbers(direction: _Direction) -> IntArray:
-    rows = direction.truth.rows
-    if direction.entities is None:
-        return np.arange(len(rows), dtype=np.int64)
-    labels = to_numpy(direction.entities)
-    if labels.shape != (direction.n_rows,):
-        raise ShapeError(
-            f"entities_{direction.side} has shape {labels.shape}; expected ({direction.n_rows},): a label for each row"
-        )
-    return np.unique(labels[rows], return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _summary(
-    direction: _Direction, levels: TieLevels, true_scores: Float64Array, settings: _Settings
-) -> DirectionReport:
-    """Return the report of one direction from its tie levels."""
-    return DirectionReport.from_levels(
-        levels,
-        settings.ks,
-        direction.n_candidates,
-        direction.truth.rows,
-        true_scores,
-        _entity_numbers(direction),
-        direction.truth.n_without,
-        settings.n_resamples,
-        settings.seed,
-    )
+def _levels_of_scores(
+    score: BlockFunction, direction: Direction, n_queries: int, block: int | None, name: str
+) -> tuple[TieLevels, Float64Array]:
+    if direction.lists is None:
+        return levels_of_scores(score, direction.truth, n_queries, direction.n_candidates, block, name)
+    return levels_of_listed_scores(score, direction.truth, n_queries, direction.lists, block, name)

@@ -1,0 +1,188 @@
+"""Recall as a function of the pool's size, in closed form from the ranks: no candidate is scored again.
+
+A figure over 300 candidates and one over 100,000 cannot be compared; the curve of one evaluation over pool sizes can
+be, at the sizes that both have. This module is not about chosen lists of candidates (`candidate_lists`), whose members
+are harder than random ones.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bridgehead.errors import ArgumentError
+from bridgehead.evaluate.intervals import bootstrap_intervals
+from bridgehead.evaluate.ties import Float64Array, TieLevels, expected_recall, first_place_odds
+from bridgehead.vectors import IntArray
+
+SIZES = (100, 1_000, 10_000, None)
+"""The sizes at which recall is given unless others are asked for; None is the whole pool."""
+_CASES_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class PoolPoint:
+    """`recall` at k in a random pool of `size` candidates, what random ranking gives there, and the 95 % interval.
+
+    The interval is by entity and tells of the queries, not of the draw of the pool, over which `recall` is an
+    expectation; None where there are no resamples. `n_queries` queries could be asked. `whole` marks the pool as it
+    was; where queries have lists of their own, `size` is then the median list.
+    """
+
+    size: int
+    k: int
+    recall: float
+    chance: float
+    interval: tuple[float, float] | None
+    n_queries: int
+    whole: bool
+
+    @property
+    def corrected(self) -> float:
+        """(recall - chance) / (1 - chance); 0 where chance is 1 (k reaches the pool's end)."""
+        return (self.recall - self.chance) / (1 - self.chance) if 1 - self.chance > 1e-12 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-safe entries; the interval as `low` and `high`, None where there is none."""
+        low, high = self.interval or (None, None)
+        names = ("size", "k", "recall", "chance", "corrected", "n_queries", "whole")
+        return {name: getattr(self, name) for name in names} | {"low": low, "high": high}
+
+
+def recall_by_pool(
+    levels: TieLevels,
+    k: int,
+    sizes: Sequence[int | None] = SIZES,
+    entities: IntArray | None = None,
+    n_resamples: int = 0,
+    seed: int = 0,
+) -> list[PoolPoint]:
+    """Return recall@`k` in pools of these sizes, ascending (see `expected_recall_in_pool`); None is the whole pool.
+
+    A size that some query cannot have (it has fewer candidates, or more true ones) is over the others, and left out
+    where no query has it; so is one that equals the whole pool, when that is asked for. `entities` (n_queries,)
+    numbers 0 .. E - 1 and `n_resamples` make the intervals. Raises `ArgumentError` for a k or a size under 1.
+
+    >>> import numpy as np
+    >>> levels = TieLevels.constant(np.array([1, 1]), 1000)
+    >>> [(point.size, round(point.recall, 12)) for point in recall_by_pool(levels, 10, (100, 5000, None))]
+    [(100, 0.1), (1000, 0.01)]
+    """
+    wanted = dict.fromkeys(sizes)
+    for size in wanted:
+        if size is not None:
+            _check_count(size, "sizes")
+    points = [_point(levels, k, size, entities, n_resamples, seed) for size in wanted]
+    found = [point for point in points if point is not None]
+    whole = {point.size for point in found if point.whole and not np.ptp(levels.pool)}
+    return sorted((p for p in found if p.whole or p.size not in whole), key=lambda p: (p.whole, p.size))
+
+
+def expected_recall_in_pool(levels: TieLevels, k: int, size: int) -> Float64Array:
+    """Return each query's probability of a true candidate among the first k of a random pool, (n_queries,).
+
+    The pool holds all P true candidates that the query ranked (not those that its list lacked) and `size` - P of its
+    N - P others, each set of that many equally likely. In a random order of tied candidates, G others stand before the
+    first true one: those above its level, and Z of its level with P(Z = j - 1) = C(t - j, p - 1) / C(t, p). A random
+    pool keeps X of these G, which is hypergeometric, and
+
+        recall = sum_z P(Z = z) P(X <= k - 1),   P(X = x) = C(G, x) C(N - P - G, size - P - x) / C(N - P, size - P).
+
+    With `size` = N it is `expected_recall`. It is NaN for a query with fewer than `size` candidates or with more than
+    `size` true ones, and 0 for one whose true items are all out of reach. Raises `ArgumentError` for a k or a size
+    under 1.
+    """
+    _check_count(k, "k")
+    _check_count(size, "size")
+    first = levels.first
+    reached = levels.n_true - levels.n_missing
+    result = np.where(reached > 0, np.nan, 0.0)
+    result[(levels.pool < size) | (reached > size)] = np.nan
+    able = np.flatnonzero((levels.pool >= size) & (reached > 0) & (reached <= size))
+    columns = (levels.above[first], levels.tied[first], levels.true[first], reached, levels.pool)
+    cases, which = np.unique(np.stack([column[able] for column in columns], axis=1), axis=0, return_inverse=True)
+    factorials = _log_factorials(int(levels.pool.max(initial=0)))
+    values = [_hits(part, k, size, factorials) for part in _parts(cases)]
+    if len(able):
+        result[able] = np.concatenate(values)[which.reshape(-1)]
+    return result
+
+
+def _point(
+    levels: TieLevels, k: int, size: int | None, entities: IntArray | None, n_resamples: int, seed: int
+) -> PoolPoint | None:
+    if size is None:
+        _check_count(k, "k")
+        values, pool = expected_recall(levels, k), levels.pool
+    else:
+        values, pool = expected_recall_in_pool(levels, k, size), np.full(levels.n_queries, size)
+    able = np.isfinite(values)
+    if not able.any():
+        return None
+    values, n_true, n_missing = values[able], levels.n_true[able], levels.n_missing[able]
+    interval = None
+    if entities is not None:
+        numbers = np.unique(entities[able], return_inverse=True)[1].reshape(-1).astype(np.int64)
+        interval = bootstrap_intervals({"recall": values}, numbers, n_resamples, seed).get("recall")
+    return PoolPoint(
+        size=int(np.median(levels.pool)) if size is None else int(size),
+        k=int(k),
+        recall=float(values.mean()),
+        chance=float(expected_recall(TieLevels.constant(n_true, pool[able], n_missing), k).mean()),
+        interval=interval,
+        n_queries=int(able.sum()),
+        whole=size is None,
+    )
+
+
+def _parts(cases: IntArray) -> Iterator[IntArray]:
+    """Yield the cases in blocks whose ties have about a million places in all, or of one case."""
+    places = np.cumsum(cases[:, 1] - cases[:, 2] + 1)
+    start = 0
+    while start < len(cases):
+        before = int(places[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(places, before + _CASES_AT_ONCE, side="right")))
+        yield cases[start:stop]
+        start = stop
+
+
+def _hits(cases: IntArray, k: int, size: int, factorials: Any) -> Float64Array:
+    """Return the expected recall of cases (m, 5): above, tied, true in the best level, true in all, candidates."""
+    places = cases[:, 1] - cases[:, 2] + 1
+    case = np.repeat(np.arange(len(cases)), places)
+    steps = np.arange(len(case)) - np.repeat(np.cumsum(places) - places, places)
+    odds = [first_place_odds(t, p) for t, p in cases[:, 1:3].tolist()]
+    true, candidates = cases[case, 3], cases[case, 4]
+    kept = _at_most(k - 1, cases[case, 0] + steps, candidates - true, size - true, factorials)
+    return np.bincount(case, np.concatenate(odds) * kept, len(cases)).astype(np.float64)
+
+
+def _at_most(most: int, marked: IntArray, n: IntArray, drawn: IntArray, factorials: Any) -> Float64Array:
+    """Return P(X <= most), X being how many of `marked` out of `n` are among `drawn` at random; all arrays (m,)."""
+    if most >= int(drawn.max(initial=0)):
+        return np.ones(len(marked))
+    result = np.zeros(len(marked))
+    left = n - marked
+    for x in range(most + 1):
+        able = np.flatnonzero((x <= marked) & (x <= drawn) & (drawn - x <= left))
+        g, rest, s, total = marked[able], left[able], drawn[able], n[able]
+        log_odds = (
+            (factorials[g] - factorials[x] - factorials[g - x])
+            + (factorials[rest] - factorials[s - x] - factorials[rest - s + x])
+            - (factorials[total] - factorials[s] - factorials[total - s])
+        )
+        result[able] += np.exp(log_odds).astype(np.float64)
+    return np.minimum(result, 1.0)
+
+
+def _log_factorials(n: int) -> Any:
+    """Return log 0!, .., log n!, in extended precision where the platform has it: their differences are small."""
+    return np.concatenate(
+        [np.zeros(1, dtype=np.longdouble), np.cumsum(np.log(np.arange(1, n + 1, dtype=np.longdouble)))]
+    )
+
+
+def _check_count(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ArgumentError(f"{name}: {value!r}; expected a whole number of at least 1")
