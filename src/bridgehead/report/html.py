@@ -79,6 +79,7 @@ def page_environment(pictures: Pictures | None = None) -> Environment:
         "memory": wording.memory,
         "cell": wording.cell,
         "text": lambda text: shown_text(str(text), _TEXT),
+        "groups": page.groups_by,
         "pool_sizes": page.pool_sizes,
         "slice_measures": page.slice_measures,
         "picture": (pictures or Pictures()).uri,

@@ -67,6 +67,14 @@ def slice_measures(table: SliceTable, headline: Any) -> list[str]:
     return [name for name in headline if name in known] or known[:2]
 
 
+def groups_by(rows: Any, *fields: str) -> list[tuple[tuple[Any, ...], list[Any]]]:
+    """Return ((values of `fields`), rows with them) in the order in which the values first come."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        groups.setdefault(tuple(getattr(row, field) for field in fields), []).append(row)
+    return list(groups.items())
+
+
 def _sections(content: ReportContent, drawn: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (anchor, name) of every section that the page has, in its order."""
     there = (

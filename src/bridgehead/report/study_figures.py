@@ -38,11 +38,16 @@ def spread_bars(
             values, spread = np.asarray(means, dtype=np.float64), np.asarray(sds, dtype=np.float64)
             axes.bar(at, values, width=width * 0.92, color=_COLOURS[number], label=plain_legend(legend))
             ends = np.stack([np.minimum(spread, values), spread])
+            for place, value, above in zip(at, values, values + spread, strict=True):
+                axes.annotate(
+                    f"{value:.3f}", (place, above), (0, 3), textcoords="offset points", ha="center", fontsize=7
+                )
             axes.errorbar(at, values, yerr=ends, fmt="none", ecolor=INK, elinewidth=1.1, capsize=2.6)
         axes.hlines(chance, places - 0.44, places + 0.44, color=SECOND, linewidth=1.6, label="chance")
         axes.set_xticks(places, [plain_legend(text) for text in labels])
         axes.grid(visible=False, axis="x")
-        axes.set_ylim(0, 1.06)
+        axes.set_ylim(0, 1.1)
+        axes.set_yticks(np.linspace(0, 1, 6))
         axes.set_ylabel("share of queries")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(series) + 1, handlelength=1.2)
         return svg_text(figure, label)

@@ -4,6 +4,7 @@ Plain data in, one HTML file out that needs nothing else, makes no request and r
 This module is not about what was measured or how.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,10 +101,16 @@ def render_study(content: StudyContent) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["minus"] = with_minus
     style, _, _ = environment.loader.get_source(environment, "report.css")  # type: ignore[union-attr]
     return environment.get_template("study.html.j2").render(
         content=content, style=Markup(style), figures=_figures(content), version=bridgehead.__version__
     )
+
+
+def with_minus(text: str) -> str:
+    """Return `text` with the hyphen before each negative number as a minus sign: "-0.1 to -2" but not "top-5"."""
+    return re.sub(r"(?<![\w.)-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def write_study(path: str | Path, content: StudyContent) -> None:
