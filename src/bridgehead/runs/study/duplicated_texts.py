@@ -68,7 +68,7 @@ class DuplicatedTexts:
         rows: list[tuple[str, ...]] = [
             ("copied text", "queries", "metric", "diagonal (SD)", "group-aware (SD)", "chance", "chance, group-aware")
         ]
-        sets = ((f"all {self.n_rows}", self.found), (f"{self.n_touched} concerned", self.touched))
+        sets = ((f"all {self.n_rows}", self.found), (f"the {self.n_touched} concerned", self.touched))
         for way in WAYS:
             for queries, found in sets:
                 diagonal, grouped = (found[way][truth] for truth in COUNTS_AS_CORRECT)

@@ -1,10 +1,10 @@
 """Exercise: a tag shared by both views of a pair. Did the models learn the event, or the source that the tag names?
 
 Each event comes from one of ten sources; its number, standardised by the fit rows, is a further column of both views.
-The paired models are trained on that, and measured on validation rows whose tags are as trained, drawn anew for each
-side, held at the mean, or all that is left of the row. The control is trained at the same budget on tags that say
-nothing: in the fit rows, each side's tags are drawn by themselves. Both keep the epoch of the lowest validation loss
-under ordinary tags, as one would who knows of no shortcut. This module is not about the untagged models.
+The paired models are trained on that, and measured on validation rows whose tags are as trained, shuffled by themselves
+on each side, held at the mean, or all that is left of the row. The control is trained at the same budget on tags that
+say nothing: those of the text side are shuffled. Both keep the epoch of the lowest validation loss under ordinary tags,
+as one would who knows of no shortcut. This module is not about the untagged models.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ LEAST_DROP = 0.02
 
 TESTS = {
     "ordinary": "both sides of a pair carry the same tag, as in training",
-    "randomised": "the tags of either side are drawn anew from their own rows; the true pairs stay",
+    "randomised": "each side's tags are shuffled among its own rows; the true pairs stay",
     "held": "the tag is at its mean on both sides, so that it says nothing",
     "tag_only": "all other columns are at their means, so that only the tag is left",
 }
@@ -68,11 +68,11 @@ class SourceTag:
         ordinary, held, alone = (self.tagged[test].values[metric].mean for test in ("ordinary", "held", "tag_only"))
         if not self.uses_the_tag:
             return (
-                f"No shortcut is seen: with tags drawn anew recall@1 drops by {drops}, which is not above {LEAST_DROP} "
+                f"No shortcut is seen: with randomised tags recall@1 drops by {drops}, which is not above {LEAST_DROP} "
                 "beyond the spread of the seeds."
             )
         told = (
-            f"The models use the shortcut: with tags drawn anew recall@1 drops by {drops}, while ordinary retrieval "
+            f"The models use the shortcut: with randomised tags recall@1 drops by {drops}, while ordinary retrieval "
             f"({ordinary:.4f} image to text) gives no sign of it. They learnt the tag beside the event, not in its "
             f"place: with the tag held at its mean recall@1 is {held:.4f}, by the tag alone {alone:.4f}. Where the two "
             "disagree, the tag outweighs the event too often."
