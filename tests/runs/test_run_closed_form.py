@@ -15,6 +15,7 @@ from bridgehead.links import Links
 from bridgehead.runs import evaluation, stages
 from bridgehead.runs.encoded import PartRows
 from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.pools import Asked
 from bridgehead.runs.wording import closed_form_name
 
 KEYS = ("closed_form", "closed_form_unseen_text")
@@ -47,7 +48,8 @@ def test_the_figures_are_those_of_a_fit_to_the_training_part_on_the_test_part(fi
     train, test = work.part("train"), work.part("test")
     fitted = fit_closed_form(train.rows_a, train.rows_b, train.links, "cca", 16)
     expected = retrieval_report(fitted.transform_a(test.rows_a), fitted.transform_b(test.rows_b), test.links,
-                                names=("molecule", "text"), n_resamples=20).to_dict()  # fmt: skip
+                                names=("molecule", "text"), n_resamples=20, entities_a=work.entities[0],
+                                entities_b=work.entities[1]).to_dict()  # fmt: skip
     found = finished.record("evaluate")["closed_form"]
     assert (found["method"], found["embed_dim"], found["notes"]) == ("cca", 16, [])
     assert figures(found) == pytest.approx(expected, abs=1e-9)
@@ -65,7 +67,7 @@ def test_the_closed_form_changes_no_other_figure(finished, copied, table):
     without = RunFolder.of(config(table, evaluate={"closed_form": "none"}), copied.folder)
     found, before = runs.evaluate(without), finished.record("evaluate")
     assert found.keys() == before.keys() and all(found[name] is None for name in KEYS)
-    for name in found.keys() - {*KEYS, "key", "lines"}:
+    for name in found.keys() - {*KEYS, "against", "key", "lines"}:
         assert found[name] == before[name], name
     for text in shown(without):
         assert "closed form" not in text and "closed-form" not in text
@@ -123,11 +125,17 @@ def test_what_cannot_be_fitted_is_said_and_the_run_goes_on(copied, table, monkey
     assert f"N{why[1:]}." in page and "closed form</th>" not in page and "closed-form" not in page + card
 
 
+def everybody(part):
+    """Return a part of which every row asks and every row may answer."""
+    ids = [[str(n) for n in numbers] for numbers in (part.items_a, part.items_b)]
+    return Asked(part, None, None, *ids, None, None, {}, ()), tuple(ids)
+
+
 def test_rows_and_links_too_few_to_fit_are_a_note(table):
     rows = np.eye(3, dtype=np.float32)
     one = PartRows(rows, rows, Links.of([[0, 0]], 3, 3), np.arange(3), np.arange(3))
     test = PartRows(rows, rows, Links.identity(3), np.arange(3), np.arange(3))
-    found = evaluation.closed_form(one, test, np.zeros(3, dtype=bool), config(table))
+    found = evaluation.closed_form(one, *everybody(test), np.zeros(3, dtype=bool), config(table))
     assert (found.all, found.unseen, found.embed_dim) == (None, None, None)
     assert found.notes[0].startswith("not fitted: 1 links;")
 
@@ -136,7 +144,7 @@ def test_fewer_dimensions_than_were_asked_for_are_a_note(table):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(20, 3)).astype(np.float32)
     part = PartRows(rows, rows, Links.identity(20), np.arange(20), np.arange(20))
-    found = evaluation.closed_form(part, part, np.zeros(20, dtype=bool), config(table))
+    found = evaluation.closed_form(part, *everybody(part), np.zeros(20, dtype=bool), config(table))
     assert found.embed_dim == 3 and found.notes[0].startswith("the space has 3 dimensions, not 16")
     assert found.unseen is None and found.all.value("a_to_b.recall@1") == 1.0
 

@@ -17,7 +17,16 @@ from bridgehead.runs.folder import RECORDS, RunFolder
 
 STAGES = ["check", "encode", "train", "evaluate", "refit", "index"]
 # Times, process numbers and random names differ between runs of the same; everything else must not.
-VARIES = ("index/", "index-evaluated/", "history.jsonl", "trained.json", "config.toml", "report", "indexed.json")
+VARIES = (
+    "costs.json",
+    "index/",
+    "index-evaluated/",
+    "history.jsonl",
+    "trained.json",
+    "config.toml",
+    "report",
+    "indexed.json",
+)
 
 
 def settled(folder):

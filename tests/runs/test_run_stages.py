@@ -22,7 +22,7 @@ from bridgehead.align.twin import NumpyHeads
 from bridgehead.encode import load_encoder
 from bridgehead.errors import ArgumentError, DataError, LinksError
 from bridgehead.evaluate import retrieval_report
-from bridgehead.runs import stages
+from bridgehead.runs import work as under_way
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import prepare
 from bridgehead.search import open_space
@@ -233,13 +233,13 @@ def test_no_metric_is_ever_computed_with_refit_heads(table, tmp_path, monkeypatc
     # The refit encoders saw more molecules, so that the heads are told apart by how many columns they read.
     assert stored.config.a.input_dim < refit.config.a.input_dim
     widths = []
-    original = stages.measure
+    original = under_way.measure
 
     def spy(heads, *rest):
         widths.append(heads.config.a.input_dim)
         return original(heads, *rest)
 
-    monkeypatch.setattr(stages, "measure", spy)
+    monkeypatch.setattr(under_way, "measure", spy)
     runs.run(run)
     assert widths == [stored.config.a.input_dim]
 

@@ -19,6 +19,7 @@ from bridgehead.evaluate import RetrievalReport, retrieval_report
 from bridgehead.links import Links
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.encoded import PartRows
+from bridgehead.runs.pools import Asked
 from bridgehead.texts import normalise
 from bridgehead.vectors import FloatArray, IntArray
 
@@ -29,7 +30,7 @@ class Evaluation:
 
     `all` and `unseen` are reports over all queries and over those whose text never occurred in training (None where
     there is none, or where texts themselves are held out, so that none occurred); `baseline` and `baseline_unseen` are
-    the untrained nearest-neighbour scorer on the same queries. `z_a`, `z_b` are the projected unit rows.
+    the untrained nearest-neighbour scorer on the same queries. `z_a`, `z_b` are the projected unit rows of `asked`.
     """
 
     all: RetrievalReport
@@ -38,7 +39,7 @@ class Evaluation:
     baseline_unseen: RetrievalReport | None
     z_a: FloatArray
     z_b: FloatArray
-    test: PartRows
+    asked: Asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,38 +66,55 @@ class ClosedFormEvaluation:
 
 def measure(
     heads: NumpyHeads,
-    train: PartRows,
-    test: PartRows,
+    asked: Asked,
+    entities: tuple[list[str], list[str]],
     unseen_b: Any,
     config: RunConfig,
-    first: tuple[PartRows, PartRows] | None = None,
+    first: tuple[PartRows, PartRows],
 ) -> Evaluation:
-    """Return the evaluation of trained heads. `unseen_b` (n_b of test,) marks texts that no training link carries.
+    """Return the evaluation of trained heads on the queries and candidates of `asked`.
 
-    `first` are train and test as encoders gave them that were trained later: what an untrained baseline sees.
+    `entities` are the labels of its rows, and `unseen_b` marks rows of b whose text no training link carries. `first`
+    are the training part and the rows of `asked` before any training: what an untrained baseline sees.
     """
-    z_a, z_b = heads.project_a(test.rows_a), heads.project_b(test.rows_b)
-    options = _options(config)
-    whole, unseen = _reports(z_a, z_b, test.links, unseen_b, config)
-    known, asked = (
-        KnownPairs(part.rows_a, part.links, part.items_b.tolist(), part.rows_b) for part in first or (train, test)
-    )
+    z_a, z_b = heads.project_a(asked.part.rows_a), heads.project_b(asked.part.rows_b)
+    options = _options(config, asked, entities)
+    known, asking = (KnownPairs(part.rows_a, part.links, _keys(part), part.rows_b) for part in first)
+    whole = retrieval_report(z_a, z_b, asked.part.links, **options)
+    baseline = nearest_neighbour_report(known, asking, **options)
     return Evaluation(
         all=whole,
-        unseen=unseen,
-        baseline=nearest_neighbour_report(known, asked, **options),
-        baseline_unseen=nearest_neighbour_report(known, asked, **options, queries_b=unseen_b) if unseen else None,
+        unseen=_of_unseen(whole, unseen_b),
+        baseline=baseline,
+        baseline_unseen=_of_unseen(baseline, unseen_b),
         z_a=z_a,
         z_b=z_b,
-        test=test,
+        asked=asked,
     )
 
 
-def closed_form(train: PartRows, test: PartRows, unseen_b: Any, config: RunConfig) -> ClosedFormEvaluation | None:
+def _keys(part: PartRows) -> list[int]:
+    """Return what says which texts of two parts are the same; a candidate that is not in the table is like no other."""
+    numbers = part.items_b
+    return [int(key) for key in np.where(numbers >= 0, numbers, -1 - np.arange(len(numbers)))]
+
+
+def _of_unseen(whole: RetrievalReport, unseen_b: Any) -> RetrievalReport | None:
+    """Return the report of the queries of b with unseen texts, None where none or all of them are."""
+    mask = unseen_b[whole.b_to_a.queries]
+    if not mask.any() or mask.all():
+        return None
+    return RetrievalReport(whole.a_to_b, whole.b_to_a.subset(mask), whole.names)
+
+
+def closed_form(
+    train: PartRows, asked: Asked, entities: tuple[list[str], list[str]], unseen_b: Any, config: RunConfig
+) -> ClosedFormEvaluation | None:
     """Return what the closed form of the config reaches, or None where it names none.
 
-    It is fitted on the rows and links that training starts from, into a space as wide as that of the heads; `unseen_b`
-    as in `measure`. What cannot be fitted, or has no room in memory, is a note and no error: a run goes on without it.
+    It is fitted on the rows and links that training starts from, into a space as wide as that of the heads; `asked`
+    has rows from before any training, the rest is as in `measure`. What cannot be fitted, or has no room in memory, is
+    a note and no error: a run goes on without it.
     """
     method = config.evaluate.closed_form
     if method == "none":
@@ -104,39 +122,35 @@ def closed_form(train: PartRows, test: PartRows, unseen_b: Any, config: RunConfi
     options: dict[str, Any] = {"method": method, "embed_dim": config.train.embed_dim, "seed": 0}
     try:
         found = fit_closed_form(train.rows_a, train.rows_b, train.links, **options, input_norm=config.train.input_norm)
-        z_a, z_b = found.transform_a(test.rows_a), found.transform_b(test.rows_b)
+        z_a, z_b = found.transform_a(asked.part.rows_a), found.transform_b(asked.part.rows_b)
     except (BridgeheadError, np.linalg.LinAlgError, MemoryError) as error:
         why = str(error) or "there is not enough memory for it"
         return ClosedFormEvaluation(method, None, (f"not fitted: {why}",), None, None)
-    whole, unseen = _reports(z_a, z_b, test.links, unseen_b, config)
-    return ClosedFormEvaluation(method, found.embed_dim, found.notes, whole, unseen)
-
-
-def _reports(
-    z_a: FloatArray, z_b: FloatArray, links: Links, unseen_b: Any, config: RunConfig
-) -> tuple[RetrievalReport, RetrievalReport | None]:
-    """Return the reports over all queries and over unseen texts, None where none or all are unseen."""
-    options = _options(config)
-    whole = retrieval_report(z_a, z_b, links, **options)
-    some = bool(unseen_b.any()) and not unseen_b.all()
-    return whole, retrieval_report(z_a, z_b, links, **options, queries_b=unseen_b) if some else None
+    whole = retrieval_report(z_a, z_b, asked.part.links, **_options(config, asked, entities))
+    return ClosedFormEvaluation(method, found.embed_dim, found.notes, whole, _of_unseen(whole, unseen_b))
 
 
 def shuffled(
-    fit: Callable[[Links, int], Any], train: PartRows, test: PartRows, config: RunConfig
+    fit: Callable[[Links, int], Any],
+    train: PartRows,
+    asked: Asked,
+    entities: tuple[list[str], list[str]],
+    config: RunConfig,
 ) -> ShuffledControl | None:
     """Return the control of training on shuffled links, or None where the config asks for none.
 
     `fit(links, seed)` trains on the training rows with these links at the budget of the evaluated heads, and returns
-    what projects the rows of the test part (`project_a`, `project_b`).
+    what projects the rows of `asked` (`project_a`, `project_b`).
     """
     if not config.evaluate.shuffled:
         return None
-    options = {**_options(config), "n_resamples": 0}
+    options = {**_options(config, asked, entities), "n_resamples": 0}
 
     def evaluate(links: Links, seed: int) -> RetrievalReport:
         heads = fit(links, seed)
-        return retrieval_report(heads.project_a(test.rows_a), heads.project_b(test.rows_b), test.links, **options)
+        return retrieval_report(
+            heads.project_a(asked.part.rows_a), heads.project_b(asked.part.rows_b), asked.part.links, **options
+        )
 
     seeds = range(config.evaluate.seed, config.evaluate.seed + config.evaluate.shuffled)
     return shuffled_control(evaluate, train.links, tuple(seeds))
@@ -164,10 +178,15 @@ def unseen_texts(texts: Sequence[str], trained: IntArray, asked: IntArray) -> An
     return np.array([normalise(texts[item]) not in seen for item in asked.tolist()], dtype=bool)
 
 
-def _options(config: RunConfig) -> dict[str, Any]:
+def _options(config: RunConfig, asked: Asked, entities: tuple[list[str], list[str]]) -> dict[str, Any]:
     return {
         "ks": config.evaluate.ks,
         "names": config.pairs.shown,
         "n_resamples": config.evaluate.n_resamples,
         "seed": config.evaluate.seed,
+        "entities_a": entities[0],
+        "entities_b": entities[1],
+        "queries_a": asked.queries_a,
+        "queries_b": asked.queries_b,
+        **({} if asked.candidates is None else {"candidates": asked.candidates}),
     }

@@ -6,7 +6,7 @@ This module is not about search (`search`) or about how answers are shown (`repo
 from typing import Any
 
 from bridgehead.runs.config import ExampleQuery
-from bridgehead.runs.stages import Work
+from bridgehead.runs.work import Work
 from bridgehead.search.space import Hit, Space
 
 _HITS = 10

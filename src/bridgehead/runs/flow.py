@@ -80,7 +80,8 @@ def through(run: RunLike, stage: str, progress: Progress | None = None) -> dict[
 
 
 def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) -> dict[str, dict[str, Any]]:
-    from bridgehead.runs.stages import Work, check_part
+    from bridgehead.runs.costs import counted
+    from bridgehead.runs.work import Work, check_part
 
     say: Progress = progress or _silent
     records: dict[str, dict[str, Any]] = {}
@@ -89,7 +90,8 @@ def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) 
         work = Work(folder, say)
         for stage in stages:
             say(stage, "begins", None, None)
-            records[stage] = _function(stage)(work)
+            with counted(folder, stage):
+                records[stage] = _function(stage)(work)
             say(stage, "done", None, None)
             if stage == "check" and "evaluate" in stages:
                 # Said now, not after the training.
@@ -109,6 +111,10 @@ def _function(stage: str) -> Callable[[Any], dict[str, Any]]:
         from bridgehead.runs import indexing
 
         return indexing.index
+    if stage == "evaluate":
+        from bridgehead.runs import evaluating
+
+        return evaluating.evaluate
     from bridgehead.runs import stages
 
     found: Callable[[Any], dict[str, Any]] = getattr(stages, stage)

@@ -22,9 +22,10 @@ from bridgehead.pairs.sources import find_files
 from bridgehead.runs.config import CHEMICALS, RunConfig
 from bridgehead.runs.encoded import SideRows, encode_items, encode_table, load_encoders, shown_name
 from bridgehead.runs.examples import answer_examples, example_lines
+from bridgehead.runs.fitting import HEADS_FILE
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.identities import identities_of
-from bridgehead.runs.stages import HEADS_FILE, Work
+from bridgehead.runs.work import Work
 from bridgehead.search import open_space
 from bridgehead.search.opening import canary_attachments, item_kind, model_fingerprint
 from bridgehead.vectors import FloatArray

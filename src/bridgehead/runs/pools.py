@@ -5,7 +5,7 @@ module is not about ranks (`evaluate`) or about items that are only searched (`i
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,12 +14,13 @@ from scipy import sparse
 
 from bridgehead.encode import Encoder
 from bridgehead.errors import DataError
-from bridgehead.files import hash_json, hash_texts
+from bridgehead.files import hash_file, hash_json, hash_texts
 from bridgehead.links import Links
 from bridgehead.pairs import read_pairs
 from bridgehead.pairs.chemicals_data import read_chemicals
 from bridgehead.pairs.read import read_items
-from bridgehead.runs.config import CHEMICALS
+from bridgehead.pairs.sources import find_files
+from bridgehead.runs.config import CHEMICALS, RunConfig
 from bridgehead.runs.encoded import PartRows, Rows, encode_items, shown_name
 from bridgehead.runs.evidence_config import UNPAIRED
 from bridgehead.runs.identities import identities_of
@@ -259,3 +260,25 @@ def _read_lists(file: str, queries: list[str], candidates: list[str]) -> tuple[L
 
 def _hash_lists(lists: Lists | None) -> list[int] | None:
     return None if lists is None else [*lists[0].tolist(), *lists[1].tolist()]
+
+
+def plain(asked: Asked, test: PartRows) -> Asked:
+    """Return the same queries ranking the test part alone, all of it: for models that only its items are encoded with.
+
+    `test` is the test part whose rows come first in `asked`.
+    """
+    n_a, n_b = test.links.n_a, test.links.n_b
+    if (asked.part.links.n_a, asked.part.links.n_b) == (n_a, n_b) and asked.candidates is None:
+        return asked
+    return replace(
+        asked, part=test, queries_a=None, queries_b=None, ids_a=asked.ids_a[:n_a], ids_b=asked.ids_b[:n_b],
+        lists_a=None, lists_b=None,
+    )  # fmt: skip
+
+
+def pools_key(config: RunConfig) -> str:
+    """Return the hash of all files that shape the pool and the lists. Raises as `find_files`."""
+    evaluate = config.evaluate
+    files = [file for file in (evaluate.candidates_a, evaluate.candidates_b) if file is not None]
+    places = [place for place in (*evaluate.pool_a, *evaluate.pool_b, *files) if place not in (UNPAIRED, CHEMICALS)]
+    return hash_json([hash_file(path) for place in places for path in find_files(place)])

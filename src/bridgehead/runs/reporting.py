@@ -14,11 +14,12 @@ from bridgehead.files import hash_file
 from bridgehead.pairs.chemicals_data import CHEMICALS_ATTRIBUTION
 from bridgehead.pairs.starter_data import ATTRIBUTION
 from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
+from bridgehead.runs.evaluating import evaluate_key, stored_control
 from bridgehead.runs.evaluation import Evaluation
-from bridgehead.runs.fitting import trained_lines
+from bridgehead.runs.fitting import HEADS_FILE, trained_lines
 from bridgehead.runs.folder import RunFolder, stage_key
-from bridgehead.runs.stages import HEADS_FILE, Work, evaluate_key, stored_control
 from bridgehead.runs.wording import closed_form_name
+from bridgehead.runs.work import Work
 
 _HEATMAP = 40
 _STARTER_LICENCE = "ODbL-1.0 AND CC-BY-SA-4.0"
@@ -181,7 +182,7 @@ def _heatmap(measured: Evaluation) -> report.Heatmap | None:
     seen_a: set[int] = set()
     seen_b: set[int] = set()
     pairs: list[tuple[int, int]] = []
-    for a, b in measured.test.links.pairs.tolist():
+    for a, b in measured.asked.part.links.pairs.tolist():
         if a not in seen_a and b not in seen_b and len(pairs) < _HEATMAP:
             pairs.append((a, b))
             seen_a.add(a)
@@ -189,7 +190,7 @@ def _heatmap(measured: Evaluation) -> report.Heatmap | None:
     if len(pairs) < 2:
         return None
     rows_a, rows_b = (np.asarray(rows) for rows in zip(*pairs, strict=True))
-    linked = measured.test.links.within(rows_a, rows_b).matrix.toarray()
+    linked = measured.asked.part.links.within(rows_a, rows_b).matrix.toarray()
     return report.Heatmap(measured.z_a[rows_a] @ measured.z_b[rows_b].T, linked)
 
 

@@ -1,0 +1,131 @@
+"""`Work`: a run under way in one process, with what its stages share, made when it is first needed.
+
+This module is not about what the stages do (`stages`, `evaluating`, `auditing`, `indexing`).
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bridgehead.align.twin import NumpyHeads
+from bridgehead.encode import Encoder
+from bridgehead.errors import LinksError
+from bridgehead.links import Links
+from bridgehead.runs.classes import classes_of
+from bridgehead.runs.encoded import PartRows, Rows, encode_table, load_encoders
+from bridgehead.runs.entities import entities_of
+from bridgehead.runs.evaluation import Evaluation, measure, unseen_texts
+from bridgehead.runs.fitting import HEADS_FILE, Start
+from bridgehead.runs.folder import RunFolder
+from bridgehead.runs.pools import Asked, Further, SideName, asked_of, further_of
+from bridgehead.runs.prepare import Prepared, Progress, prepare
+
+
+class Work:
+    """A run under way in this process."""
+
+    def __init__(self, run: RunFolder, progress: Progress) -> None:
+        self.run = run
+        self.progress = progress
+        self._further: dict[str, Further] = {}
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The table, its identities and its split."""
+        return prepare(self.run, self.progress)
+
+    @cached_property
+    def first_encoders(self) -> dict[str, Encoder]:
+        """The encoders fitted on the training part, as stored by the stage encode: before any training."""
+        return load_encoders(self.run, *first_folder(self.run))
+
+    @cached_property
+    def encoders(self) -> dict[str, Encoder]:
+        """The evaluated encoders, which with `[live]` are those that the stage train left."""
+        return self.first_encoders if self.run.config.live is None else load_encoders(self.run)
+
+    @cached_property
+    def start(self) -> Start:
+        """The encoders and the rows of all items before any training."""
+        table = self.prepared.table
+        return Start(self.first_encoders, encode_table(self.run, table, self.first_encoders, self.progress), table)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Rows of all items under the evaluated encoders."""
+        if self.run.config.live is None:
+            return self.start.rows
+        return encode_table(self.run, self.prepared.table, self.encoders, self.progress)
+
+    def part(self, name: Any) -> PartRows:
+        """Rows and links of train, valid or test."""
+        return self.rows.of(self.prepared.part(name))
+
+    def first_part(self, name: Any) -> PartRows:
+        """Rows before any training, and links, of train, valid or test."""
+        return self.start.rows.of(self.prepared.part(name))
+
+    def classes(self, part: PartRows) -> tuple[Any, Any] | None:
+        """Coarse classes of a part's items, where the loss reads them."""
+        config = self.run.config
+        if config.train.loss.name != "hierarchical":
+            return None
+        of_a, of_b = classes_of(self.prepared.table, config.pairs.class_a, config.pairs.class_b)
+        return None if of_a is None else of_a[part.items_a], None if of_b is None else of_b[part.items_b]
+
+    @cached_property
+    def heads(self) -> NumpyHeads:
+        """The evaluated heads."""
+        return NumpyHeads.load(self.run.path(HEADS_FILE))
+
+    def further(self, side: SideName) -> Further:
+        """The further candidates of a side."""
+        if side not in self._further:
+            self._further[side] = further_of(self, side)
+        return self._further[side]
+
+    @cached_property
+    def asked(self) -> Asked:
+        """The queries and candidates of the evaluation, under the evaluated encoders."""
+        return asked_of(self, self.encoders, self.rows)
+
+    @cached_property
+    def first_asked(self) -> Asked:
+        """The same before any training."""
+        return self.asked if self.run.config.live is None else asked_of(self, self.first_encoders, self.start.rows)
+
+    @cached_property
+    def entities(self) -> tuple[list[str], list[str]]:
+        """Whose view each row of `asked` is."""
+        return entities_of(self, self.asked.part)
+
+    @cached_property
+    def unseen(self) -> Any:
+        """Which rows of b in `asked` are items of the test part whose text no training link carries."""
+        numbers = self.asked.part.items_b
+        found = np.zeros(len(numbers), dtype=bool)
+        own = np.arange(len(numbers)) < len(self.part("test").items_b)
+        found[own] = unseen_texts(self.prepared.table.b.items, self.prepared.train[1], numbers[own])
+        return found
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        """The measurements on the test part, made anew where this process did not make them."""
+        self.progress("evaluate", "retrieval on the test part, and the untrained baseline", None, None)
+        first = (self.first_part("train"), self.first_asked.part)
+        return measure(self.heads, self.asked, self.entities, self.unseen, self.run.config, first)
+
+
+def first_folder(run: RunFolder) -> tuple[str, ...]:
+    """Return the subfolder of the encoders before any training: none where they are the evaluated ones."""
+    return () if run.config.live is None else ("first",)
+
+
+def check_part(links: Links, name: str) -> None:
+    """Raise `LinksError` where a part has no links."""
+    if not len(links):
+        raise LinksError(
+            f"the {name} part has no links; give it a share in split.fractions, or more pairs that are not left out "
+            "(see: bridgehead check)"
+        )
