@@ -13,7 +13,7 @@ from bridgehead.cli.commands import ReadAs, app
 from bridgehead.errors import ColumnError
 from bridgehead.search import READINGS, Answer, Reading
 
-COMMANDS = ["demo", "init", "check", "run", "encode", "train", "refit", "evaluate", "index", "search"]
+COMMANDS = ["demo", "init", "check", "run", "encode", "train", "refit", "evaluate", "index", "search", "study"]
 RECORD = {"key": "k", "n": 3, "share": 0.5, "lines": ["3 pairs [0.5]", "all well"]}
 
 

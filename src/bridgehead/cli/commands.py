@@ -16,6 +16,7 @@ import typer
 
 from bridgehead import __version__
 from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
+from bridgehead.cli.study import study
 from bridgehead.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -240,6 +241,9 @@ def search(
             answer = space.answer(query, k, offset, of, None if read_as is None else read_as.value)
             content = {"query": query, "heads": heads.value, "k": k, "offset": offset, **_answer_content(answer)}
             current.show(content, () if as_json else _answer_lines(answer, space, folder))
+
+
+app.command()(study)
 
 
 def _run_folder(source: Path) -> Path:

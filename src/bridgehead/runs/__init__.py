@@ -20,6 +20,7 @@ _HOMES = {
     "refit": "flow",
     "run": "flow",
     "train": "flow",
+    "two_view_study": "study.two_views",
 }
 
 __all__ = sorted(_HOMES)
