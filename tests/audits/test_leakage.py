@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_refused() -> None:
         key_leakage(LEVELS, [0, 1], [2, 9])
     with pytest.raises(ArgumentError, match="items run from -1"):
         key_leakage(LEVELS, [0, -1], [2])
-    with pytest.raises(ArgumentError, match="training items are .* expected at least one item number"):
+    with pytest.raises(ArgumentError, match=r"training items are .* expected at least one item number"):
         key_leakage(LEVELS, [], [2])
     with pytest.raises(ArgumentError, match="expected at least one item number, or a mask"):
         key_leakage(LEVELS, [0.5], [2])
