@@ -191,15 +191,15 @@ def test_real_molecules_and_texts_shifted_by_a_row_are_found_out(shared_data: Pa
     from bridgehead.encode import make_encoder
 
     with gzip.open(shared_data / "molecule_text" / "pairs.tsv.gz", "rt", encoding="utf-8") as file:
-        records = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[:1500]
+        records = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))[:1000]
     molecules, texts = [r["smiles"] for r in records], [r["description"] for r in records]
-    encoders = make_encoder("molecule:fingerprints", kinds=("morgan", "maccs")), make_encoder("text:ngram")
+    encoders = make_encoder("molecule:fingerprints", kinds=("morgan",)), make_encoder("text:ngram")
     rows = [encoder.fit(items).encode(items).rows for encoder, items in zip(encoders, (molecules, texts), strict=True)]
     n = np.arange(len(records))
-    assert found(rows, n) == [(0, 1499, 0)]
-    assert found(rows, np.roll(n, -1)) == [(0, 1499, -1)]
+    assert found(rows, n) == [(0, 999, 0)]
+    assert found(rows, np.roll(n, -1)) == [(0, 999, -1)]
     late = n.copy()
-    late[900:] = np.roll(late[900:], 1)
+    late[600:] = np.roll(late[600:], 1)
     (_, end, first), (start, last, second) = found(rows, late)
-    assert (first, second, last, end) == (0, 1, 1499, start - 1)
-    assert abs(start - 900) <= 5
+    assert (first, second, last, end) == (0, 1, 999, start - 1)
+    assert abs(start - 600) <= 5

@@ -233,7 +233,7 @@ def _random(surprise: Float64Array) -> bool:
 
 
 def _viterbi(sums: Float64Array, cost: float) -> IntArray:
-    """Return the path of highest sum through `sums` (steps, states); a start in another state than 0 costs half a change."""
+    """Return the path of highest sum through `sums` (steps, states); to start in another than 0 costs half a change."""
     n, n_states = sums.shape
     came = np.zeros((n, n_states), dtype=np.int64)
     own = np.arange(n_states)
