@@ -9,17 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from bridgehead.errors import MismatchError, RunStateError
-from bridgehead.evaluate.detectable import detectable_difference
-from bridgehead.evaluate.paired import PairedDifference, p_text, paired_difference
+from bridgehead.evaluate.paired import PairedDifference, p_text
 from bridgehead.runs.contract import read_contract
+from bridgehead.runs.fold_comparison import compare_folds
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.per_query import DIRECTIONS, read_queries
+from bridgehead.runs.query_pairs import differences_of, joined_queries, paired_entries
 
-_NOT_METRICS = {"direction", "id", "entity", "n_true", "pool", "repeat", "fold", "seed", "unseen"}
 _HASH = 64
 _SHOWN = ("recall@", "mrr", "map", "r_precision")
 _MEANING = {
@@ -58,14 +55,15 @@ def compare_runs(
     joined = joined_queries(tables[0], tables[1], ["direction", "id"])
     found = differences_of(joined, options)
     model = [name for name, *_ in _differing(contracts[0]["model"], contracts[1]["model"])]
+    folds, why = compare_folds(runs, options)
     content: dict[str, Any] = {
         "first": _facts(runs[0]),
         "second": _facts(runs[1]),
         "measurement": contracts[0].get("measurement_hash"),
         "model": model,
-        "differences": {key: _entries(one) for key, one in found.items()},
-        "out_of_fold": None,
-        "notes": _notes(runs, model),
+        "differences": {key: paired_entries(one) for key, one in found.items()},
+        "out_of_fold": folds,
+        "notes": [*_notes(runs, model), *why],
     }
     return content | {"lines": compare_lines(content, found, runs[0].config.pairs.shown)}
 
@@ -110,51 +108,6 @@ def _short(value: Any) -> str:
     return text[:12] if len(text) == _HASH and text.isalnum() else text
 
 
-def joined_queries(first: pl.DataFrame, second: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return the rows of both tables beside each other, those of the second with the suffix `_2`, matched by `by`.
-
-    Raises `MismatchError` where they are not the same queries with as many true candidates in pools of one size.
-    """
-    joined = first.join(second, on=by, how="inner", suffix="_2", maintain_order="left")
-    if not len(first) == len(second) == len(joined):
-        raise MismatchError(
-            f"the two runs have {len(first):,} and {len(second):,} queries, and {len(joined):,} of them are the same; "
-            "expected the same queries (did an encoder leave items out? see: bridgehead encode)"
-        )
-    for name, what in (("n_true", "numbers of true candidates"), ("pool", "numbers of candidates")):
-        n = int((joined[name] != joined[f"{name}_2"]).sum())
-        if n:
-            raise MismatchError(
-                f"{n:,} of {len(joined):,} queries have other {what} in the two runs; expected the same"
-            )
-    return joined
-
-
-def differences_of(joined: pl.DataFrame, options: Mapping[str, Any]) -> dict[str, PairedDifference]:
-    """Return the paired difference of each metric of each direction, by entity of the first table."""
-    found = {}
-    for direction in DIRECTIONS:
-        rows = joined.filter(pl.col("direction") == direction)
-        if not len(rows):
-            continue
-        for name in metric_names(joined):
-            x, y = (rows[column].to_numpy().astype(np.float64) for column in (name, f"{name}_2"))
-            shown = "mean_rank" if name == "rank" else name
-            found[f"{direction}.{shown}"] = paired_difference(x, y, rows["entity"].to_numpy(), **options)
-    return found
-
-
-def metric_names(joined: pl.DataFrame) -> list[str]:
-    """Return the metrics that both tables have, in the order of the first."""
-    return [name for name in joined.columns if f"{name}_2" in joined.columns and name not in _NOT_METRICS]
-
-
-def _entries(difference: PairedDifference) -> dict[str, Any]:
-    sd = difference.sd
-    least = None if sd is None else detectable_difference(sd, difference.n_entities)
-    return difference.to_dict() | {"detectable": least}
-
-
 def _notes(runs: tuple[RunFolder, RunFolder], model: list[str]) -> list[str]:
     notes = []
     if not model:
@@ -183,7 +136,8 @@ def compare_lines(
         "difference: first less second, with its 95 % interval by entity; p: sign-flip permutation test by entity;",
         "could show: what these queries would show with 80 % power at 5 %, given how much the two answers differ.",
         f"{n} figures are looked at here, and one in twenty is below 0.05 by chance: choose yours before you look.",
-        "Each run is one training: another seed moves its figures too (bridgehead evaluate RUN --folds 5 --seeds 2).",
+        "Each run is one training, and another seed moves its figures too: folds with several seeds say by how much.",
+        *([] if content["out_of_fold"] is None else content["out_of_fold"]["lines"]),
         *content["notes"],
     ]
 

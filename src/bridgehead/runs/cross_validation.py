@@ -8,23 +8,23 @@ what may not be separated (`pairs.folds`), storage (`fold_store`) or what it all
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bridgehead.errors import ArgumentError, BridgeheadError, ConfigError, FormatVersionError, RunStateError
+from bridgehead.errors import ArgumentError, BridgeheadError
 from bridgehead.evaluate import retrieval_report
-from bridgehead.files import hash_array, hash_json, hash_texts, read_json, write_json
+from bridgehead.files import hash_array, hash_json, hash_texts, write_json
 from bridgehead.links import Links
 from bridgehead.pairs import deal_folds, split_pairs
 from bridgehead.pairs.folds import Folds
-from bridgehead.runs.config import RunConfig
 from bridgehead.runs.encoded import PartRows, encode_table, fit_encoders, make_encoders
 from bridgehead.runs.entities import entities_of
 from bridgehead.runs.evaluation import unseen_texts
 from bridgehead.runs.fitting import Start, epoch_lines, fit_model, projecting
+from bridgehead.runs.fold_plan import LEAST_UNITS, FoldPlan, plan_of, settings_of
 from bridgehead.runs.fold_store import (
     FOLDS_FILE,
     FORMAT,
@@ -32,6 +32,7 @@ from bridgehead.runs.fold_store import (
     Training,
     load_training,
     queries_table,
+    read_folds,
     store_training,
     tidy,
     working_folder,
@@ -40,23 +41,6 @@ from bridgehead.runs.fold_summary import summary_of
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.per_query import DIRECTIONS
 from bridgehead.runs.prepare import Part, Progress, numbered, split_keys
-
-FEW_ENTITIES = 3000
-"""Below so many entities a run is cross-validated unless its config says otherwise: its test part alone says little."""
-
-_FOLDS = 5
-# A fold of fewer than four entities ranks next to nothing.
-_LEAST_UNITS = 4 * _FOLDS
-
-
-@dataclass(frozen=True)
-class FoldPlan:
-    """How much is trained: `n_folds` x `n_repeats` x `n_seeds` models; `asked` where the config names the folds."""
-
-    n_folds: int
-    n_repeats: int
-    n_seeds: int
-    asked: bool
 
 
 def cross_validate(work: Any) -> dict[str, Any] | None:
@@ -95,44 +79,6 @@ def stored_folds(work: Any) -> dict[str, Any] | None:
         return None
 
 
-def read_folds(run: RunFolder) -> dict[str, Any] | None:
-    """Return the record in a run folder, whatever plan it is of; None where there is none or a damaged one."""
-    try:
-        return read_json(run.path(FOLDS_FILE), FORMAT)
-    except (FileNotFoundError, RunStateError, FormatVersionError):
-        return None
-
-
-def settings_of(config: RunConfig) -> str:
-    """Return the hash of the settings that shape every training of a cross-validation, the data apart."""
-    encode = config.encode.model_dump(mode="json", include={"a", "b", "settings_a", "settings_b"})
-    live = None if config.live is None else config.live.model_dump(mode="json")
-    return hash_json([config.train.fingerprint(), encode, live])
-
-
-def plan_of(work: Any) -> FoldPlan | None:
-    """Return what is to be trained, None where cross-validation is not due. Raises `ConfigError` for one fold."""
-    evaluate, asked = work.run.config.evaluate, work.run.config.evaluate.folds is not None
-    if evaluate.folds == 1:
-        raise ConfigError("evaluate.folds = 1; expected 2 or more, or 0 for no cross-validation")
-    if asked:
-        return FoldPlan(evaluate.folds, evaluate.repeats, evaluate.seeds, True) if evaluate.folds else None
-    n = sum(work.prepared.split.n_entities.values())
-    if n >= FEW_ENTITIES or n < _LEAST_UNITS:
-        return None
-    if work.run.config.live is not None:
-        n_models = _FOLDS * evaluate.repeats * evaluate.seeds
-        work.progress(
-            "evaluate",
-            f"no cross-validation: encoders are trained, and it would train them {n_models} times more; ask for it "
-            f"with evaluate.folds = {_FOLDS}",
-            None,
-            None,
-        )
-        return None
-    return FoldPlan(_FOLDS, evaluate.repeats, evaluate.seeds, False)
-
-
 def _cross_validate(work: Any, plan: FoldPlan) -> dict[str, Any]:
     run: RunFolder = work.run
     deals, trainings = _trainings(work, plan)
@@ -140,8 +86,8 @@ def _cross_validate(work: Any, plan: FoldPlan) -> dict[str, Any]:
     record = read_folds(run)
     if record is not None and record["key"] == key:
         return record
-    if not plan.asked and deals[0].n_units < _LEAST_UNITS:
-        raise ArgumentError(f"{deals[0].n_units} separate entities; expected at least {_LEAST_UNITS}")
+    if not plan.asked and deals[0].n_units < LEAST_UNITS:
+        raise ArgumentError(f"{deals[0].n_units} separate entities; expected at least {LEAST_UNITS}")
     done: list[Trained] = []
     fold = None
     for training in trainings:
@@ -153,6 +99,7 @@ def _cross_validate(work: Any, plan: FoldPlan) -> dict[str, Any]:
         done.append(found)
     content = summary_of(done, run.config, plan.n_folds)
     content |= {"key": key, "settings": settings_of(run.config), "folds_hash": _hash_of(work, deals)}
+    content["trainings"] = [asdict(training) for training in trainings]
     write_json(run.path(FOLDS_FILE), content, FORMAT)
     tidy(run, {training.name for training in trainings})
     return content

@@ -50,6 +50,14 @@ class Trained:
     queries: pl.DataFrame
 
 
+def read_folds(run: RunFolder) -> dict[str, Any] | None:
+    """Return the record in a run folder, whatever plan it is of; None where there is none or a damaged one."""
+    try:
+        return read_json(run.path(FOLDS_FILE), FORMAT)
+    except (InputFileNotFoundError, RunStateError, FormatVersionError):
+        return None
+
+
 def load_training(run: RunFolder, training: Training) -> Trained | None:
     """Return a finished training, None where it is missing, of other settings, or damaged."""
     table = run.path(FOLDS_FOLDER, f"{training.name}.parquet")
