@@ -1,4 +1,4 @@
-"""What stands behind the figures of the test part: slices, pool sizes, the shape of the space, paired differences.
+"""What stands behind the figures of the test part: pool sizes, the shape of the space, paired differences, slices.
 
 Everything is computed from rows and ranks that the evaluation has; nothing trains here. This module is not about the
 figures themselves (`evaluation`) or about claims with a verdict (`auditing`).
@@ -6,21 +6,114 @@ figures themselves (`evaluation`) or about claims with a verdict (`auditing`).
 
 from typing import Any
 
+from bridgehead.evaluate import RetrievalReport
+from bridgehead.evaluate.geometry import gap_correction, geometry_report
+from bridgehead.evaluate.paired import compare_reports, p_text
 from bridgehead.runs.evaluation import ClosedFormEvaluation
 from bridgehead.runs.work import Work
 
+DIRECTIONS = ("a_to_b", "b_to_a")
+
 
 def evidence_of(work: Work, linear: ClosedFormEvaluation | None) -> dict[str, Any]:
-    """Return the further results of the stage evaluate, JSON-safe."""
-    return {"against": _against(work, linear)}
+    """Return the further results of the stage evaluate, JSON-safe.
+
+    `against` holds trained minus baseline on the same queries (`baseline`, `closed_form`, `closed_form_unseen_text`),
+    by metric; `by_pool` recall by pool size, by direction and k; `geometry` and `gap_correction` the space's shape.
+    """
+    return {
+        "against": _against(work, linear),
+        "by_pool": _by_pool(work),
+        **_geometry(work),
+    }
 
 
 def evidence_lines(work: Work, evidence: dict[str, Any]) -> list[str]:
-    """Return what a person should read of them."""
-    return []
+    """Return what a person should read of them: what training added, and recall by pool size."""
+    a, b = work.run.config.pairs.shown
+    shown = {"a_to_b": f"{a} to {b}", "b_to_a": f"{b} to {a}"}
+    titles = {
+        "closed_form": "what training added to the closed form (paired difference, 95 % interval by entity):",
+        "closed_form_unseen_text": f"the same, only queries whose {b} never occurred in training:",
+    }
+    lines = []
+    for name, title in titles.items():
+        if found := evidence["against"].get(name):
+            lines.append(title)
+            lines += [f"  {shown[side]}: {_added(found, side, work)}" for side in DIRECTIONS if _has(found, side)]
+    lines += [line for side in DIRECTIONS if (line := _pool_line(evidence["by_pool"][side], shown[side]))]
+    return lines
+
+
+def _has(found: dict[str, Any], side: str) -> bool:
+    return any(name.startswith(side) for name in found)
+
+
+def _added(found: dict[str, Any], side: str, work: Work) -> str:
+    parts = []
+    for metric in (f"recall@{max(work.run.config.evaluate.ks)}", "mrr"):
+        one = found[f"{side}.{metric}"]
+        between = "" if one["low"] is None else f" ({one['low']:+.3f} to {one['high']:+.3f})"
+        parts.append(f"{metric} {one['value']:+.3f}{between}, p {p_text(one['p_value'])}")
+    return "; ".join(parts)
+
+
+def _pool_line(found: dict[str, list[dict[str, Any]]], shown: str) -> str:
+    k, points = list(found.items())[-1]
+    if len(points) < 2:
+        return ""
+    said = ", ".join(f"{p['recall']:.3f} among {p['size']:,} (chance {p['chance']:.4f})" for p in points)
+    return f"{shown}, recall@{k} by size of the pool: {said}"
 
 
 def _against(work: Work, linear: ClosedFormEvaluation | None) -> dict[str, Any]:
-    """Return trained minus untrained on the same queries: baseline -> direction -> metric -> difference."""
-    others = {"baseline": work.evaluation.baseline, "closed_form": None if linear is None else linear.all}
-    return {name: {} for name, other in others.items() if other is not None}
+    measured = work.evaluation
+    found = {"baseline": _differences(work, measured.all, measured.baseline)}
+    if linear is not None and linear.all is not None:
+        found["closed_form"] = _differences(work, measured.all, linear.all)
+        if measured.unseen is not None and linear.unseen is not None:
+            both = _differences(work, measured.unseen, linear.unseen)
+            found["closed_form_unseen_text"] = {name: one for name, one in both.items() if name.startswith("b_to_a")}
+    return found
+
+
+def _differences(work: Work, first: RetrievalReport, second: RetrievalReport) -> dict[str, Any]:
+    settings = work.run.config.evaluate
+    metrics = [f"{side}.{name}" for side in DIRECTIONS for name in (*(f"recall@{k}" for k in settings.ks), "mrr")]
+    options = {"n_resamples": settings.n_resamples, "seed": settings.seed}
+    return {name: one.to_dict() for name, one in compare_reports(first, second, metrics, **options).items()}
+
+
+def _by_pool(work: Work) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    settings = work.run.config.evaluate
+    sizes = (*settings.pool_sizes, None)
+    return {
+        side: {
+            str(k): [point.to_dict() for point in getattr(work.evaluation.all, side).recall_by_pool(k, sizes)]
+            for k in settings.ks
+        }
+        for side in DIRECTIONS
+    }
+
+
+def _geometry(work: Work) -> dict[str, Any]:
+    """Return the geometry of the test part, and what taking each side's mean (of the training rows) would change."""
+    measured, config, test = work.evaluation, work.run.config, work.part("test")
+    z_a, z_b = measured.z_a[: test.links.n_a], measured.z_b[: test.links.n_b]
+    geometry = geometry_report(z_a, z_b, test.links, config.pairs.shown, seed=config.evaluate.seed)
+    train = work.part("train")
+    whole = len(z_a) == len(measured.z_a) and len(z_b) == len(measured.z_b) and work.asked.candidates is None
+    correction = gap_correction(
+        z_a,
+        z_b,
+        test.links,
+        fit=(work.heads.project_a(train.rows_a), work.heads.project_b(train.rows_b)),
+        ks=config.evaluate.ks,
+        names=config.pairs.shown,
+        entities_a=work.entities[0][: len(z_a)],
+        entities_b=work.entities[1][: len(z_b)],
+        n_resamples=config.evaluate.n_resamples,
+        seed=config.evaluate.seed,
+        before=measured.all if whole else None,
+    )
+    return {"geometry": geometry.to_dict(), "gap_correction": correction.to_dict()}

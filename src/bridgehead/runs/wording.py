@@ -89,8 +89,8 @@ def train_lines(content: Mapping[str, Any]) -> list[str]:
 def evaluate_lines(
     measured: Evaluation, linear: ClosedFormEvaluation | None, control: ShuffledControl | None
 ) -> list[str]:
-    """Return the main figures of an evaluation, each beside those of the baselines and chance; what training added to
-    the closed form; and the verdict of the control. `linear` and `control` are None where they were not asked for.
+    """Return the main figures of an evaluation, each beside those of the baselines and chance, and the verdict of the
+    control. `linear` and `control` are None where they were not asked for.
 
     The file of metrics holds all figures.
     """
@@ -103,13 +103,11 @@ def evaluate_lines(
     lines = ["test part, all queries:", *tables[0].table(), *tables[1].table()]
     if measured.unseen is not None and measured.baseline_unseen is not None:
         strict = None if linear is None or linear.unseen is None else linear.unseen.b_to_a
-        tables.append(_Beside(b, a, measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, strict, "unseen "))
+        tables.append(_Beside(b, a, measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, strict))
         lines += [f"only queries whose {b} never occurred in training:", *tables[-1].table()]
     lines.append("intervals: 95 %, by entity; untrained: ranks by the most similar training items; more: metrics.json")
     if linear is not None:
         lines += [f"closed form: {closed_form_name(linear.method)}", *(f"  {note}" for note in linear.notes)]
-    added = [line for table in tables for line in table.added()]
-    lines += ["what training added to the closed form (within the interval: may be chance):", *added] if added else []
     return lines if control is None else [*lines, *control.lines()]
 
 
@@ -122,7 +120,6 @@ class _Beside:
     trained: DirectionReport
     untrained: DirectionReport
     fitted: DirectionReport | None
-    which: str = ""
 
     def table(self) -> list[str]:
         """Return a head line and a line for each measure; what was not measured has no column."""
@@ -140,15 +137,3 @@ class _Beside:
                 f"{self.untrained.values[name]:>9.{digits}f}{fitted}  {found.chance[name]:>7.{digits}f}"
             )
         return lines
-
-    def added(self) -> list[str]:
-        """Return in one line by how much the trained heads differ from the closed form."""
-        if self.fitted is None:
-            return []
-        parts = []
-        for name in (f"recall@{max(self.trained.ks)}", "mrr"):
-            value = self.fitted.values[name]
-            low_high = self.trained.interval.get(name)
-            within = " (within the interval)" if low_high and low_high[0] <= value <= low_high[1] else ""
-            parts.append(f"{name} {self.trained.values[name] - value:+.3f}{within}")
-        return [f"  {self.which}{self.query} to {self.candidate}: {', '.join(parts)}"]
