@@ -17,7 +17,8 @@ from bridgehead.report.evidence import (
     CaseKind,
     Contract,
     ContractAnswer,
-    Correction,
+    Difference,
+    Fold,
     FoldMeasure,
     FoldResults,
     GeometryFacts,
@@ -44,13 +45,14 @@ __all__ = [
     "Contract",
     "ContractAnswer",
     "Control",
-    "Correction",
     "Curves",
     "DataCheck",
+    "Difference",
     "Direction",
     "Example",
     "ExampleHit",
     "Field",
+    "Fold",
     "FoldMeasure",
     "FoldResults",
     "GeometryFacts",
@@ -219,6 +221,7 @@ class ReportContent:
     measures shown large. `closed_form` names the method of that baseline ("CCA, no training"; empty: none was asked
     for), and `closed_form_notes` say about it such as why it could not be fitted. `skipped` are audits that did not
     run, `audit_notes` sentences above the findings. `views` are drawn side by side in their order (before, after).
+    `differences` are those of the heads and each baseline on the same queries (before: the baseline).
     `config` is the resolved TOML text, folded away; `versions` and `hashes` are (name, value). Raises `ArgumentError`
     when there is no query set.
     """
@@ -245,6 +248,7 @@ class ReportContent:
     skipped: Sequence[SkippedAudit] = ()
     audit_notes: Sequence[str] = ()
     slices: Sequence[SliceTable] = ()
+    differences: Sequence[Difference] = ()
     geometry: GeometryFacts | None = None
     views: Sequence[MapView] = ()
     cases: Sequence[QueryCases] = ()

@@ -123,8 +123,12 @@ class Hub:
 
 
 @dataclass(frozen=True)
-class Correction:
-    """One measure of one direction before and after each side's mean was taken away; `low`, `high` of the change."""
+class Difference:
+    """One measure on the same queries before and after a change; `low`, `high`: 95 % interval of after - before.
+
+    `title` says which direction (and, outside of a table about one change, against what), `p_value` how often chance
+    gives as much (None: not asked).
+    """
 
     title: str
     metric: str
@@ -132,6 +136,7 @@ class Correction:
     after: float
     low: float | None = None
     high: float | None = None
+    p_value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ class GeometryFacts:
     values: Sequence[GeometryValue] = ()
     similarities: Similarities | None = None
     hubs: Sequence[Hub] = ()
-    corrections: Sequence[Correction] = ()
+    corrections: Sequence[Difference] = ()
     notes: Sequence[str] = ()
 
 
@@ -220,17 +225,29 @@ class FoldMeasure:
 
 
 @dataclass(frozen=True)
-class FoldResults:
-    """Cross-validation: `n_folds` folds, `n_repeats` times, `n_seeds` seeds; its measures and a row for each fold.
+class Fold:
+    """One fold in one direction: how many queries ranked how many candidates, and a value for each measure."""
 
-    `per_fold` are (fold, number of queries, pool size, name -> value). `lines` are sentences to show.
+    name: str
+    query: str
+    candidate: str
+    n_queries: int
+    n_candidates: int
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class FoldResults:
+    """Cross-validation: `n_folds` folds, `n_repeats` times, `n_seeds` seeds; its measures and every single fold.
+
+    `lines` are sentences to show under the table. Raises `ArgumentError` for numbers under 1.
     """
 
     n_folds: int
     n_repeats: int
     n_seeds: int
     measures: Sequence[FoldMeasure]
-    per_fold: Sequence[tuple[str, int, int, Mapping[str, float]]] = ()
+    per_fold: Sequence[Fold] = ()
     lines: Sequence[str] = ()
 
     def __post_init__(self) -> None:

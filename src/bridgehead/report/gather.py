@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from bridgehead import audits
 from bridgehead.evaluate import DirectionReport, RetrievalReport
-from bridgehead.report.content import Control, Curves, DataCheck, Direction, Field, Measure, Table
+from bridgehead.report.content import Control, Curves, DataCheck, Direction, Field, Measure, PoolCurve, Table
 from bridgehead.report.wording import count
 
 _LISTED = 50
@@ -37,12 +37,13 @@ def direction_of(
     candidate: str,
     baseline: DirectionReport | None = None,
     closed_form: Mapping[str, Measure] | None = None,
+    pools: Sequence[PoolCurve] = (),
 ) -> Direction:
     """Return what is shown of one direction of a retrieval report, `query` and `candidate` being the shown names.
 
     `baseline` is the same direction of the untrained baseline's report, `closed_form` the figures of the linear maps
-    (see `stored_measures`). recall_all@k and ndcg@k are left to the file
-    of metrics: a table that says everything is read by nobody.
+    (see `stored_measures`), `pools` the curves of recall by the size of the pool (see `pools_of`). recall_all@k and
+    ndcg@k are left to the file of metrics: a table that says everything is read by nobody.
     """
     return Direction(
         query=query,
@@ -56,6 +57,10 @@ def direction_of(
         n_without_truth=report.n_without_truth,
         n_ties=report.n_ties,
         closed_form=closed_form or {},
+        corrected=report.corrected,
+        pools=pools,
+        pool=report.pool,
+        n_true_missing=report.n_true_missing,
     )
 
 

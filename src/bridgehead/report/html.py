@@ -73,6 +73,7 @@ def page_environment(pictures: Pictures | None = None) -> Environment:
         "interval": wording.interval,
         "is_share": wording.is_share,
         "signed": wording.signed,
+        "chance": wording.chance,
         "figure": wording.figure,
         "times": wording.times,
         "seconds": wording.seconds,

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from bridgehead.audits.finding import Finding, Group, Verdict
 from bridgehead.report import figures, space_figures
-from bridgehead.report.content import Direction, FoldResults, Measure, ReportContent, SliceTable
+from bridgehead.report.content import Direction, Fold, FoldResults, Measure, ReportContent, SliceTable
 from bridgehead.report.licences import LicenceNote, combine
 
 UNTRAINED = "untrained baseline"
@@ -131,7 +131,6 @@ def _figures(content: ReportContent) -> dict[str, Any]:
     """Draw everything there is data for; an empty list or None where there is none."""
     directions = content.query_sets[0].directions
     similarities = content.geometry.similarities if content.geometry else None
-    dots, names = _fold_figure(content.folds)
     return {
         "ranks": [
             Markup(figures.rank_histogram(d.ranks, d.n_candidates, d.n_true, d.pool)) if len(d.ranks) else None
@@ -144,19 +143,14 @@ def _figures(content: ReportContent) -> dict[str, Any]:
         "heatmap": Markup(figures.score_heatmap(content.heatmap)) if content.heatmap else None,
         "views": [Markup(space_figures.mates_map(view)) for view in content.views],
         "similarities": Markup(space_figures.similarity_histogram(similarities)) if similarities else None,
-        "folds": dots,
-        "fold_names": names,
+        "folds": _folds(content.folds),
     }
 
 
-def _fold_figure(folds: FoldResults | None) -> tuple[Markup | None, str]:
-    """Return the dots of the folds, and what their measures are of where the folds are of one direction."""
-    if folds is None or not folds.per_fold:
-        return None, ""
-    names = [name for name in folds.per_fold[0][3] if not name.endswith("rank")]
-    directions = {f"{row.query} to {row.candidate}" for row in folds.measures if row.name in names}
-    where = directions.pop() if len(directions) == 1 else ""
-    return (Markup(space_figures.fold_dots(folds.per_fold, names)) if names else None), where
+def _folds(folds: FoldResults | None) -> list[tuple[tuple[str, str], list[Fold], Markup]]:
+    """Return ((query, candidate), folds, their dots) for each direction that was cross-validated."""
+    groups = groups_by(folds.per_fold if folds else (), "query", "candidate")
+    return [((names[0], names[1]), own, Markup(space_figures.fold_dots(own))) for names, own in groups]
 
 
 def _recall(content: ReportContent, number: int) -> Markup | None:

@@ -4,14 +4,15 @@ In the style of `drawing`. No text of a user enters a figure: what a colour or a
 is escaped. Not about what the figures mean in words (`html`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from bridgehead.report.content import MapView, PoolCurve, Similarities
+from bridgehead.report.content import Fold, MapView, PoolCurve, Similarities
 from bridgehead.report.drawing import FIRST, FOURTH, GREY, INK, RULE, SECOND, THIRD, drawing, svg_text
+from bridgehead.report.wording import is_share, measure_label
 from bridgehead.vectors import FloatArray, IntArray
 
 MOST_MATES = 300
@@ -123,19 +124,20 @@ def pool_curves(curves: Sequence[PoolCurve]) -> str:
         return svg_text(figure, "Recall against the size of the pool, chance dotted")
 
 
-def fold_dots(per_fold: Sequence[tuple[str, int, int, Mapping[str, float]]], names: Sequence[str]) -> str:
-    """Return a column of dots for each measure, a dot for each fold, and a bar at their mean."""
+def fold_dots(folds: Sequence[Fold]) -> str:
+    """Return a column of dots for each share that was measured, a dot for each fold, and a bar at their mean."""
+    names = [name for name in dict.fromkeys(name for fold in folds for name in fold.values) if is_share(name)]
     with drawing(4.8, 2.6) as figure:
         axes = figure.add_subplot()
         for place, name in enumerate(names):
-            values = [found[name] for *_, found in per_fold if name in found]
+            values = [fold.values[name] for fold in folds if name in fold.values]
             spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(len(values))
             axes.plot(place + spread, values, "o", color=FIRST, markersize=4.5, alpha=0.8, markeredgewidth=0)
-            if values:
-                axes.hlines(float(np.mean(values)), place - 0.3, place + 0.3, color=INK, linewidth=1.4)
-        axes.set_xticks(range(len(names)), [name.replace("_", " ") for name in names])
-        axes.set_xlim(-0.6, len(names) - 0.4)
+            axes.hlines(float(np.mean(values)), place - 0.3, place + 0.3, color=INK, linewidth=1.4)
+        axes.set_xticks(range(len(names)), [measure_label(name) for name in names])
+        axes.set_xlim(-0.6, max(len(names), 1) - 0.4)
         axes.set_ylim(bottom=0)
+        axes.set_ylabel("value in a fold")
         axes.grid(visible=False, axis="x")
         axes.yaxis.set_major_locator(MaxNLocator(5))
         return svg_text(figure, "Each measure in each fold, with the mean")

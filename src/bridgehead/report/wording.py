@@ -77,6 +77,13 @@ def signed(value: float | None, name: str = "") -> str:
     return shown if value is None or shown == DASH or value < 0 else f"+{shown}"
 
 
+def chance(value: float | None) -> str:
+    """Return a p value with three digits, "< 0.001" below that; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def figure(value: float | None) -> str:
     """Return a number of any kind: whole ones with their thousands apart, others with four digits; else a dash."""
     if value is None or not math.isfinite(value):
