@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
-from bridgehead.evaluate import exact, retrieval_report
-from bridgehead.evaluate.exact import Candidates, CosineRows, screening_error
+from bridgehead.evaluate import exact, retrieval_report, undecided
+from bridgehead.evaluate.exact import CosineRows, screening_error
+from bridgehead.evaluate.layout import DistinctRows
 from bridgehead.links import Links
 from reference import cosine_loop, mean_metrics
 
@@ -89,7 +90,7 @@ def test_the_screen_decides_nothing(tied_rows: Any, monkeypatch: pytest.MonkeyPa
     left = retrieval_report(z_a, z_b, links)
     monkeypatch.setattr(exact, "screening_error", lambda d: 3.0)
     for share in (0.0, 2.0):
-        monkeypatch.setattr(exact, "_CROWDED", share)
+        monkeypatch.setattr(undecided, "_CROWDED", share)
         assert_same(left, retrieval_report(z_a, z_b, links))
 
 
@@ -120,15 +121,12 @@ def test_float32_products_stay_within_the_bound(d: int) -> None:
     assert error.max() < screening_error(d)
 
 
-def test_identical_rows_are_scored_once_and_counted_with_their_number() -> None:
+def test_identical_rows_are_one_row_with_a_number_of_copies() -> None:
     rows = np.array([[1, 0], [0, 1], [2, 0], [0, 0], [-0.0, 0], [4, 0]], dtype=np.float32)
-    candidates = Candidates(CosineRows(rows, "b"))
-    assert len(candidates) == 3
-    assert candidates.copies[candidates.code].tolist() == [3, 1, 3, 2, 2, 3]
-    assert [n.tolist() for n in candidates.count(np.array([[True, False, True], [True, True, True]]))] == [
-        [2, 3],
-        [4, 6],
-    ]
+    distinct = DistinctRows(CosineRows(rows, "b"))
+    assert len(distinct) == 3
+    assert distinct.copies[distinct.code].tolist() == [3, 1, 3, 2, 2, 3]
+    assert distinct.first[distinct.code].tolist() == [0, 1, 0, 3, 3, 0]
 
 
 def test_scale_of_rows_does_not_matter() -> None:

@@ -10,10 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.exact import Candidates, CosineRows, levels_of_rows
+from bridgehead.evaluate.exact import CosineRows, levels_both_ways
 from bridgehead.evaluate.levels import Truth
 from bridgehead.evaluate.ties import TieLevels, expected_recall, expected_reciprocal_rank
-from bridgehead.links import Links
 from bridgehead.vectors import unit_rows
 
 Direction = Literal["a_to_b", "b_to_a"]
@@ -123,20 +122,14 @@ class AlignmentMetrics:
     def _levels(self, direction: Direction) -> TieLevels:
         if direction not in ("a_to_b", "b_to_a"):
             raise ArgumentError(f"direction = {direction!r}; expected 'a_to_b' or 'b_to_a'")
-        return self._forth if direction == "a_to_b" else self._back
+        return self._both_ways[0 if direction == "a_to_b" else 1]
 
     @cached_property
-    def _forth(self) -> TieLevels:
-        return self._ranked(0, 1)
-
-    @cached_property
-    def _back(self) -> TieLevels:
-        return self._ranked(1, 0)
-
-    def _ranked(self, queries: int, candidates: int) -> TieLevels:
-        rows = Links.identity(len(self._rows[0])).pairs[:, 0]
+    def _both_ways(self) -> tuple[TieLevels, TieLevels]:
+        rows = np.arange(len(self._rows[0]), dtype=np.int64)
         truth = Truth(rows, rows, rows, n_without=0)
-        return levels_of_rows(self._rows[queries], Candidates(self._rows[candidates]), truth)[0]
+        (forth, _), (back, _) = levels_both_ways(*self._rows, truth, truth)
+        return forth, back
 
     def _blocks(self) -> list[slice]:
         n = len(self._rows[0])
