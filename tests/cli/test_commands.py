@@ -13,7 +13,20 @@ from bridgehead.cli.commands import ReadAs, app
 from bridgehead.errors import ColumnError
 from bridgehead.search import READINGS, Answer, Reading
 
-COMMANDS = ["demo", "init", "check", "run", "encode", "train", "refit", "evaluate", "index", "search", "study"]
+COMMANDS = [
+    "demo",
+    "init",
+    "check",
+    "run",
+    "encode",
+    "train",
+    "refit",
+    "evaluate",
+    "compare",
+    "index",
+    "search",
+    "study",
+]
 RECORD = {"key": "k", "n": 3, "share": 0.5, "lines": ["3 pairs [0.5]", "all well"]}
 
 
@@ -57,6 +70,16 @@ def test_a_stage_prints_its_lines_or_its_whole_record(name, stage):
     assert call(name, "some.toml").stdout == "3 pairs [0.5]\nall well\n"
     assert json.loads(call(name, "some.toml", "--json").stdout) == RECORD
     assert asked == [Path("some.toml")] * 2
+
+
+def test_evaluate_hands_on_how_often_it_is_to_train_for_folds(stage):
+    given = []
+    stage("with_folds", lambda run, folds, repeats, seeds: given.append((folds, repeats, seeds)) or run)
+    stage("evaluate", lambda run, progress=None: RECORD)
+    assert call("evaluate", "x").exit_code == 0
+    assert call("evaluate", "x", "--folds", "5", "--repeats", "2", "--seeds", "3").exit_code == 0
+    assert given == [(None, None, None), (5, 2, 3)]
+    assert call("evaluate", "x", "--seeds", "0").exit_code == 2
 
 
 def test_progress_goes_to_standard_error(stage):

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bridgehead import __version__
+from bridgehead.cli.evidence import compare
+from bridgehead.cli.options import Debug, Json, Source
 from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
 from bridgehead.cli.study import study
 from bridgehead.errors import ArgumentError
@@ -32,12 +34,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else, errors too.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
-Source = Annotated[
-    Path, typer.Argument(metavar="CONFIG|RUN", help="A config file, or a run folder.", show_default=False)
-]
 
 
 class Heads(StrEnum):
@@ -189,12 +185,37 @@ def refit(source: Source, as_json: Json = False, debug: Debug = False) -> None:
 
 
 @app.command()
-def evaluate(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+def evaluate(
+    source: Source,
+    folds: Annotated[
+        int | None,
+        typer.Option(min=0, max=100, help="Folds of cross-validation, 0 for none.", show_default="as the config says"),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="How often folds are dealt anew.", show_default="as the config says"),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="Trainings of each fold.", show_default="as the config says"),
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Measure retrieval on the pairs held out.
 
     Beside each figure: chance, an untrained baseline, a closed form (CCA), and a control trained on shuffled links.
+    Runs of fewer than 3,000 entities are cross-validated too, in five folds unless their config or --folds says
+    otherwise. Folds, repeats and seeds that are given stay in the config of the run folder.
     """
-    _stage("evaluate", source, as_json, debug)
+    with session(as_json, debug) as current:
+        from bridgehead import runs
+
+        run = runs.with_folds(runs.RunFolder.of(source), folds, repeats, seeds)
+        _show_record(current, runs.evaluate(run, progress=current.progress))
+
+
+app.command()(compare)
 
 
 @app.command()

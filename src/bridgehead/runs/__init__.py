@@ -11,6 +11,7 @@ _HOMES = {
     "RunConfig": "config",
     "RunFolder": "folder",
     "check": "flow",
+    "compare_runs": "comparing",
     "demo": "demonstration",
     "encode": "flow",
     "evaluate": "flow",
@@ -20,6 +21,7 @@ _HOMES = {
     "refit": "flow",
     "run": "flow",
     "train": "flow",
+    "with_folds": "fold_plan",
     "two_view_study": "study.two_views",
 }
 

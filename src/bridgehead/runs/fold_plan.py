@@ -32,8 +32,7 @@ class FoldPlan:
 def plan_of(work: Any) -> FoldPlan | None:
     """Return what is to be trained, None where cross-validation is not due. Raises `ConfigError` for one fold."""
     evaluate, asked = work.run.config.evaluate, work.run.config.evaluate.folds is not None
-    if evaluate.folds == 1:
-        raise ConfigError("evaluate.folds = 1; expected 2 or more, or 0 for no cross-validation")
+    _check_folds(evaluate.folds)
     if asked:
         return FoldPlan(evaluate.folds, evaluate.repeats, evaluate.seeds, True) if evaluate.folds else None
     n = sum(work.prepared.split.n_entities.values())
@@ -52,13 +51,20 @@ def plan_of(work: Any) -> FoldPlan | None:
     return FoldPlan(FOLDS, evaluate.repeats, evaluate.seeds, False)
 
 
+def _check_folds(folds: int | None) -> None:
+    if folds == 1:
+        raise ConfigError("evaluate.folds = 1; expected 2 or more, or 0 for no cross-validation")
+
+
 def with_folds(
     run: RunFolder, folds: int | None = None, repeats: int | None = None, seeds: int | None = None
 ) -> RunFolder:
     """Return the run with these settings of cross-validation in its config, those that are None as they were.
 
-    What then writes into the folder leaves them in its `config.toml`.
+    What then writes into the folder leaves them in its `config.toml`. Raises `ConfigError` for one fold: said before
+    anything is trained.
     """
+    _check_folds(folds)
     given = {"folds": folds, "repeats": repeats, "seeds": seeds}
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
