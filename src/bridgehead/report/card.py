@@ -4,7 +4,6 @@ Not about figures: those are in the report. Every text of a user is escaped, so 
 field of the head.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,18 @@ from pathlib import Path
 from bridgehead.audits.finding import Finding
 from bridgehead.files import write_text
 from bridgehead.report import wording
-from bridgehead.report.content import Attribution, Contract, Direction, Field, Measure, QuerySet, SkippedAudit
+from bridgehead.report.card_head import card_head
+from bridgehead.report.content import (
+    Attribution,
+    Contract,
+    ContractAnswer,
+    Direction,
+    Field,
+    Measure,
+    QuerySet,
+    SkippedAudit,
+)
+from bridgehead.report.licences import combine
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
 
@@ -60,11 +70,15 @@ def render_card(content: CardContent) -> str:
     if content.query_sets:
         parts += ["## How well it retrieves", _measured_on(content)]
         parts += [_query_set(queries, content.closed_form) for queries in content.query_sets]
+    if content.contract:
+        parts += ["## What the numbers are about", _contract(content.contract)]
+    if content.findings or content.skipped:
+        parts += ["## Is it real?", _audits(content)]
     for heading, sentences in (("## Meant for", content.uses), ("## Limits", content.limits)):
         if sentences:
             parts += [heading, _bullets([plain(sentence) for sentence in sentences])]
     if content.sources:
-        parts += ["## Sources and licences", _bullets([_source(source) for source in content.sources])]
+        parts += ["## Sources and licences", _sources(content.sources)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -74,14 +88,10 @@ def plain(text: str) -> str:
 
 
 def _head(content: CardContent) -> str:
-    # JSON strings are YAML strings, whatever is in them.
-    fields = {
-        "license": "other",
-        "license_name": content.licence,
-        "library_name": "bridgehead",
-        "tags": ["contrastive-learning", "cross-modal-retrieval", *content.names],
-    }
-    return "\n".join(["---", *(f"{name}: {json.dumps(value)}" for name, value in fields.items()), "---"])
+    return card_head(
+        content.title, content.licence, content.names, content.query_sets, content.datasets, content.base_models,
+        content.tags,
+    )  # fmt: skip
 
 
 def _measured_on(content: CardContent) -> str:
@@ -128,8 +138,57 @@ def _cells(name: str, measure: Measure) -> list[str]:
     ]
 
 
+def _contract(contract: Contract) -> str:
+    return _bullets([_answer(answer) for answer in contract.answers])
+
+
+def _answer(answer: ContractAnswer) -> str:
+    told = [plain(text).rstrip(".") + "." for text in (answer.said, _begun(answer.known)) if text]
+    if answer.source == "missing":
+        told.append("*The author of the data has not answered this yet.*")
+    return " ".join([f"**{plain(answer.question)}**", *told])
+
+
+def _audits(content: CardContent) -> str:
+    """Return how many claims hold, those that do not with the reason, and what was not looked at."""
+    held = [finding for finding in content.findings if finding.verdict == "pass"]
+    other = sorted((f for f in content.findings if f.verdict != "pass"), key=lambda f: f.verdict)
+    parts = []
+    if content.findings:
+        parts.append(f"{len(held)} of {len(content.findings)} claims that were checked hold.")
+    if other:
+        parts.append(_bullets([_claim(finding) for finding in other]))
+    if held:
+        parts.append(f"Hold: {'; '.join(plain(finding.name) for finding in held)}.")
+    if content.skipped:
+        parts.append(f"Not checked: {'; '.join(plain(audit.name) for audit in content.skipped)}.")
+    return "\n\n".join(parts)
+
+
+def _claim(finding: Finding) -> str:
+    return (
+        f"**{finding.verdict}** {plain(finding.name)}: {plain(wording.figure(finding.value))}, "
+        f"expected {plain(finding.expected)}. {plain(_begun(finding.why)).rstrip('.')}."
+    )
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sources(sources: Sequence[Attribution]) -> str:
+    parts = [_bullets([_source(source) for source in sources])]
+    notes = combine([(source.name, source.licence) for source in sources])
+    if notes:
+        parts.append("On how these combine (from the names of the licences; no legal advice):")
+        parts.append(_bullets([plain(note.text) for note in notes]))
+    return "\n\n".join(parts)
+
+
 def _source(source: Attribution) -> str:
-    return f"{plain(source.name)} ({plain(source.licence)}). {plain(source.sentence)}".rstrip()
+    kind = f"{plain(source.kind)}, " if source.kind else ""
+    licence = plain(source.licence) or "no licence stated"
+    return f"{plain(source.name)} ({kind}{licence}). {plain(source.sentence)}".rstrip()
 
 
 def _bullets(lines: Sequence[str]) -> str:
