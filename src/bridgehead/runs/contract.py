@@ -30,16 +30,26 @@ _QUESTIONS = {
 }
 
 
-def write_contract(work: Any) -> dict[str, Any]:
+def write_contract(run: RunFolder) -> dict[str, Any]:
     """Write `contract.json` from the records of the run, which must be evaluated, and return its content.
 
     `questions` are entries with `key`, `question`, `known` (what the program says), `said` (what the config says) and
     `source`: "config" where its author answered, "program" where what the program knows answers it, else "missing".
+    A file that says just this already is left as it is.
     """
-    run = work.run
-    content = {"questions": _questions(work), "measurement": _measurement(work), "model": _model(run)}
-    content["measurement_hash"] = hash_json(content["measurement"])
-    write_json(run.path(CONTRACT_FILE), content, FORMAT)
+    measurement = run.record("evaluate")["measurement"]
+    content = {
+        "questions": _questions(run),
+        "measurement": measurement,
+        "measurement_hash": hash_json(measurement),
+        "model": _model(run),
+    }
+    try:
+        same = read_json(run.path(CONTRACT_FILE), FORMAT) == content
+    except (InputFileNotFoundError, RunStateError):
+        same = False
+    if not same:
+        write_json(run.path(CONTRACT_FILE), content, FORMAT)
     return content
 
 
@@ -58,7 +68,8 @@ def measurement_of(run: RunFolder) -> dict[str, Any]:
     return dict(read_contract(run)["measurement"])
 
 
-def _measurement(work: Any) -> dict[str, Any]:
+def measured_on(work: Any) -> dict[str, Any]:
+    """Return what defines the measurement that `work` makes, for its record."""
     config, table = work.run.config, work.prepared.table
     asked = work.asked
     test = work.part("test")
@@ -110,9 +121,9 @@ def _model(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _questions(work: Any) -> list[dict[str, str]]:
-    said = work.run.config.contract
-    known = _known(work)
+def _questions(run: RunFolder) -> list[dict[str, str]]:
+    said = run.config.contract
+    known = _known(run)
     found = []
     for key, question in _QUESTIONS.items():
         own = getattr(said, key).strip()
@@ -122,8 +133,8 @@ def _questions(work: Any) -> list[dict[str, str]]:
     return found
 
 
-def _known(work: Any) -> dict[str, str]:
-    run, config = work.run, work.run.config
+def _known(run: RunFolder) -> dict[str, str]:
+    config = run.config
     a, b = config.pairs.shown
     checked, record = run.record("check"), run.record("evaluate")
     counts = checked["check"]
@@ -143,7 +154,7 @@ def _known(work: Any) -> dict[str, str]:
         "match": f"the {a} and the {b} stand in one record of the test part; nothing else counts as right",
         "pool": (
             f"{measured['a_to_b.n_candidates']:,.0f} {b} and {measured['b_to_a.n_candidates']:,.0f} {a} items: those "
-            "of the test part" + "".join(f"; {line}" for line in work.asked.facts["how"])
+            "of the test part" + "".join(f"; {line}" for line in record["pool"]["how"])
         ),
         "direction": (
             f"both: {measured['a_to_b.n_queries']:,.0f} {a} items ask for {b}, "

@@ -5,6 +5,8 @@ This module is not about how any of it is measured (`evaluation`, `evaluate`) or
 
 from typing import Any
 
+from bridgehead.runs.contract import measured_on
+from bridgehead.runs.cross_validation import cross_validate
 from bridgehead.runs.evaluation import closed_form, control_of, shuffled
 from bridgehead.runs.evidence import evidence_lines, evidence_of
 from bridgehead.runs.fitting import same_budget
@@ -19,7 +21,16 @@ _ELSEWHERE = {"folds", "repeats", "seeds"}
 
 
 def evaluate(work: Work) -> dict[str, Any]:
-    """Measure retrieval on the test part beside both baselines and the shuffled-links control (`metrics.json`)."""
+    """Measure retrieval on the test part, and cross-validate where that is due (`metrics.json`, `folds.json`).
+
+    The record is that of the test part; `folds` is in it, and its lines follow, where there are folds.
+    """
+    record, folds = _test_part(work), cross_validate(work)
+    return record if folds is None else {**record, "folds": folds, "lines": [*record["lines"], "", *folds["lines"]]}
+
+
+def _test_part(work: Work) -> dict[str, Any]:
+    """Measure the test part beside both baselines and the shuffled-links control."""
     run, config = work.run, work.run.config
     key = evaluate_key(run)
     if (found := run.done("evaluate", key)) and run.path(QUERIES_FILE).is_file():
@@ -42,6 +53,7 @@ def evaluate(work: Work) -> dict[str, Any]:
         "closed_form_unseen_text": None if linear is None or linear.unseen is None else linear.unseen.to_dict(),
         "shuffled": None if control is None else control.to_dict(),
         "pool": work.asked.facts,
+        "measurement": measured_on(work),
         **evidence,
     }
     write_queries(run, measured.all, (work.asked.ids_a, work.asked.ids_b))

@@ -22,6 +22,7 @@ RECORDS = {
     "encode": "encoders/encoded.json",
     "train": "trained.json",
     "evaluate": "metrics.json",
+    "audit": "audit.json",
     "refit": "refit/refit.json",
     "index": "indexed.json",
     "report": "reported.json",

@@ -14,6 +14,7 @@ from bridgehead.files import hash_file
 from bridgehead.pairs.chemicals_data import CHEMICALS_ATTRIBUTION
 from bridgehead.pairs.starter_data import ATTRIBUTION
 from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
+from bridgehead.runs.contract import write_contract
 from bridgehead.runs.evaluating import evaluate_key, stored_control
 from bridgehead.runs.evaluation import Evaluation
 from bridgehead.runs.fitting import HEADS_FILE, trained_lines
@@ -33,6 +34,7 @@ def report_run(work: Work) -> Path | None:
     run = work.run
     if run.done("evaluate", evaluate_key(run)) is None:
         return None
+    write_contract(run)
     keys = [run.record(stage)["key"] for stage in ("check", "encode", "train", "evaluate")]
     key = stage_key(keys, _stored(run).get("key"), _refit_is_there(run), run.config.name, run.config.pairs.shown)
     files = [run.path("report.html"), run.path("card.md")]
