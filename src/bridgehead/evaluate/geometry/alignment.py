@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.exact import CosineRows
+from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import (
     BLOCK_BYTES,
     cosines_of,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.exact import CosineRows
+from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import drawn_rows, generator, slices_of, two_sides, whole_number
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.links import Links

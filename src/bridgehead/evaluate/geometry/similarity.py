@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.exact import CosineRows
+from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import (
     cosines_of,
     generator,

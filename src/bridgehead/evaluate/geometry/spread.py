@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.exact import CosineRows
+from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import one_side, slices_of
 from bridgehead.evaluate.ties import Float64Array
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError
-from bridgehead.evaluate.exact import CosineRows
+from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.alignment import alignment_cosine, alignment_distance, uniformity
 from bridgehead.evaluate.geometry.gap import ModalityGap, modality_gap
 from bridgehead.evaluate.geometry.hubs import Hubness, hubness
