@@ -47,12 +47,10 @@ def nearest_rows(
     that of a block of scores.
     """
     best, where = np.zeros(rows.shape[0]), np.full(rows.shape[0], -1, dtype=np.int64)
-    for row, other, cosine in _pairs(rows, others, floor):
-        cosine = np.round(cosine, _DIGITS)
-        kept = cosine >= floor
+    for row, other, cosine in near_pairs(rows, others, floor):
         if leave_out is not None:
-            kept &= leave_out[row] != other
-        row, other, cosine = row[kept], other[kept], cosine[kept]
+            kept = leave_out[row] != other
+            row, other, cosine = row[kept], other[kept], cosine[kept]
         order = np.lexsort((other, -cosine, row))
         first = order[np.flatnonzero(np.diff(row[order], prepend=-1))]
         # Blocks of others come in ascending order, so of equally near rows the earlier one stays.
@@ -61,8 +59,19 @@ def nearest_rows(
     return best, where
 
 
-def _pairs(rows: Any, others: Any, floor: float) -> Iterator[tuple[IntArray, IntArray, Float64Array]]:
-    """Yield (row, other, cosine) of pairs, among them all that reach the floor; others ascend from block to block."""
+def near_pairs(rows: Any, others: Any, floor: float) -> Iterator[tuple[IntArray, IntArray, Float64Array]]:
+    """Yield (row, other, cosine) of all pairs whose cosine, rounded to nine digits, is at least `floor` (above 0).
+
+    `rows` and `others` are as in `nearest_rows`. Pairs come in pieces of bounded size in which others ascend.
+    """
+    for row, other, cosine in _candidates(rows, others, floor):
+        rounded = np.round(cosine, _DIGITS)
+        kept = rounded >= floor
+        yield row[kept], other[kept], rounded[kept]
+
+
+def _candidates(rows: Any, others: Any, floor: float) -> Iterator[tuple[IntArray, IntArray, Float64Array]]:
+    """Yield (row, other, cosine) of pairs, among them all that reach the floor."""
     screen = _Screen(rows, others) if hasattr(rows, "indptr") else None
     step = block_rows(
         min(_OTHERS_AT_ONCE, others.shape[0]) + (0 if screen is None else _HEAVY_COLUMNS), 8, _BLOCK_BYTES
