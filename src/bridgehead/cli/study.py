@@ -16,7 +16,7 @@ class Study(StrEnum):
 
 
 def study(
-    name: Annotated[Study, typer.Argument(help="Which study.", show_default=False)],
+    name: Annotated[Study, typer.Argument(metavar="two-views", help="Which study.", show_default=False)],
     everything: Annotated[
         bool, typer.Option("--all", help="The exercises too: one-sided training, duplicated texts, a source tag.")
     ] = False,

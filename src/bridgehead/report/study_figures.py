@@ -1,6 +1,6 @@
 """Figures of a study of several seeds: recall with SD and chance, and windows of scores on one scale.
 
-In the style of `drawing`. No text of a user enters a figure. Not about what the figures mean in words (`study_page`).
+In the style of `drawing`; names enter as plain ASCII. Not about what the figures mean in words (`study_page`).
 """
 
 from collections.abc import Sequence
