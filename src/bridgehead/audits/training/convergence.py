@@ -36,7 +36,7 @@ def convergence_findings(history: History, learned: bool = True) -> list[Finding
     - *recall climbs* (`valid_recall@10`, or the mean of `recall@10_a2b` and `recall@10_b2a`, or `valid_mrr`): value is
       the mean of the last quarter less that of the first. Fails where it is not above 0; warns where the last epoch is
       under 0.9 of the best one (over-fitting since).
-    - *alignment rises* (`alignment` or `valid_alignment`, mean cosine of true pairs): value is last quarter less the first.
+    - *alignment rises* (`alignment` or `valid_alignment`, mean cosine of true pairs): value is last less first quarter.
       Warns where it is not above 0.
     - *uniformity keeps* (`uniformity` or `valid_uniformity`, Wang and Isola 2020, negative; 0 is collapse): value is
       the last epoch's. Fails where it lost over half of its first magnitude, or is above -0.5.

@@ -1,0 +1,55 @@
+"""How much training adds to looking up neighbours: the trained model beside the untrained scorer of `nearest`.
+
+This module ranks nothing: two reports on the same queries come in.
+"""
+
+from collections.abc import Sequence
+
+from bridgehead.audits.controls import check_higher_is_better, usual_metrics
+from bridgehead.audits.finding import Finding
+from bridgehead.evaluate import RetrievalReport
+from bridgehead.evaluate.paired import compare_reports, p_text
+
+
+def baseline_findings(
+    trained: RetrievalReport,
+    untrained: RetrievalReport,
+    metrics: Sequence[str] | None = None,
+    called: str = "the nearest training neighbours",
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> list[Finding]:
+    """Return how much more `trained` finds than `untrained` does on the same queries and candidates.
+
+    `untrained` is the report of a scorer without training: `nearest_neighbour_report`, or a closed form; `called` is
+    its name in sentences. `metrics` are keys such as `b_to_a.recall@10` where higher is better (default: recall at the
+    largest k, and mrr, both directions). A finding a metric, of the group "baseline": value is trained - untrained,
+    with its paired 95 % interval over entities. It passes where the interval lies above 0, warns where it holds 0, and
+    fails where it lies below: the model is worse than a look-up. Of one entity there is no interval, and it warns.
+
+    Raises `ArgumentError` for an unknown metric or queries and candidates that differ. Costs under a second.
+    """
+    keys = list(metrics) if metrics is not None else usual_metrics(trained)
+    for key in keys:
+        check_higher_is_better(key)
+    found = []
+    paired = compare_reports(trained, untrained, metrics=keys, n_resamples=n_resamples, seed=seed)
+    for key, difference in paired.items():
+        name, expected = f"beyond {called}, {key}", f"above 0: more than {called} give"
+        figures = f"{difference.first:.3f} trained and {difference.second:.3f} without"
+        if difference.interval is None:
+            why = f"{figures}; one entity only, so there is no interval"
+            found.append(Finding(name, difference.value, expected, "warn", why, "baseline"))
+            continue
+        low, high = difference.interval
+        figures += f", {low:+.3f} to {high:+.3f} (p {p_text(difference.p_value)})"
+        if low > 0:
+            why = f"{figures}: training adds to what {called} give"
+            found.append(Finding(name, difference.value, expected, "pass", why, "baseline"))
+        elif high < 0:
+            why = f"{figures}: the trained model is worse than {called}; it has learnt less than a look-up knows"
+            found.append(Finding(name, difference.value, expected, "fail", why, "baseline"))
+        else:
+            why = f"{figures}: no clear gain over {called}"
+            found.append(Finding(name, difference.value, expected, "warn", why, "baseline"))
+    return found
