@@ -200,8 +200,8 @@ def test_a_member_ends_as_an_ordinary_loop_over_the_same_draws_does(direction):
         models, partners = trained(DATA, [member], epochs=5), (true,)
     for model, own in zip(models, partners, strict=True):
         z_a, z_b = plain_rows(6050, own, direction, 5)
-        np.testing.assert_allclose(model.project_a(DATA.held_out.a), z_a, atol=2e-5)
-        np.testing.assert_allclose(model.project_b(DATA.held_out.b), z_b, atol=2e-5)
+        np.testing.assert_allclose(model.project_a(DATA.held_out.a), z_a, atol=1e-4)
+        np.testing.assert_allclose(model.project_b(DATA.held_out.b), z_b, atol=1e-4)
 
 
 def test_an_event_seen_again_has_other_noise_of_the_same_size():
