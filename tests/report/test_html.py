@@ -1,6 +1,5 @@
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -23,43 +22,7 @@ from bridgehead.report import (
     write_report,
 )
 from bridgehead.report.page import _recall_groups
-
-HOSTILE = "<img src=x onerror=alert(1)>'\"&{{ 7 * 7 }}</style></title><script>alert(1)</script>"
-VOID = {"meta", "img", "br"}
-
-
-class Elements(HTMLParser):
-    """Collects the elements of a page, their attributes and the text, and checks that every element is closed."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.attributes: list[tuple[str, str, str | None]] = []
-        self.open: list[str] = []
-        self.text = ""
-        self.feed(page)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.names.append(tag)
-        self.attributes += [(tag, name, value) for name, value in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.names.append(tag)
-        self.attributes += [(tag, name, value) for name, value in attrs]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if not self.open or self.open[-1] != "style":
-            self.text += data
-
-
-def words(page: str) -> str:
-    return re.sub(r"\s+", " ", Elements(page).text)
+from page_elements import HOSTILE, Elements, words
 
 
 def test_a_report_is_written_as_one_file_and_nothing_else(content, tmp_path):

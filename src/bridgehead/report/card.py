@@ -113,7 +113,7 @@ def _query_set(queries: QuerySet, closed_form: str) -> str:
 def _direction(direction: Direction, closed_form: str) -> str:
     title = (
         f"{plain(direction.query)} to {plain(direction.candidate)}: {wording.count(direction.n_queries)} queries "
-        f"among {wording.count(direction.n_candidates)} candidates"
+        f"among {wording.candidates(direction)}"
     )
     if not direction.n_queries:
         return title

@@ -78,7 +78,7 @@ def _called(name: str, measure: Measure, direction: Direction) -> str:
     told = [f"chance {wording.number(measure.chance, name)}"] if measure.chance is not None else []
     if measure.low is not None and measure.high is not None:
         told.insert(0, f"95 % {wording.interval(measure, name)}")
-    among = f"{wording.measure_label(name)} among {wording.count(direction.n_candidates)} candidates"
+    among = f"{wording.measure_label(name)} among {wording.candidates(direction)}"
     return f"{among} ({', '.join(told)})" if told else among
 
 

@@ -81,7 +81,7 @@ def page_environment(pictures: Pictures | None = None) -> Environment:
         "cell": wording.cell,
         "text": lambda text: shown_text(str(text), _TEXT),
         "groups": page.groups_by,
-        "pool_sizes": page.pool_sizes,
+        "candidates": wording.candidates,
         "slice_measures": page.slice_measures,
         "picture": (pictures or Pictures()).uri,
     }

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import numpy as np
+
 from bridgehead.errors import ArgumentError
 from bridgehead.vectors import FloatArray, IntArray
 
@@ -75,6 +77,14 @@ class Direction:
     pools: Sequence[PoolCurve] = ()
     pool: Sequence[int] | IntArray = ()
     n_true_missing: int = 0
+
+    @property
+    def pool_sizes(self) -> tuple[int, int, int] | None:
+        """The least, median and largest number of candidates of a query; None where all rank all `n_candidates`."""
+        sizes = np.asarray(self.pool, dtype=np.int64)
+        if not len(sizes) or sizes.min() == sizes.max() == self.n_candidates:
+            return None
+        return int(sizes.min()), round(float(np.median(sizes))), int(sizes.max())
 
 
 @dataclass(frozen=True)

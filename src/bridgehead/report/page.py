@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-import numpy as np
 from markupsafe import Markup
 
 from bridgehead.audits.finding import Finding, Group, Verdict
@@ -51,14 +50,6 @@ def view_of(content: ReportContent) -> dict[str, Any]:
         "findings": _grouped(content.findings),
         "licences": Licences(combine([(source.name, source.licence) for source in content.sources])),
     }
-
-
-def pool_sizes(direction: Direction) -> tuple[int, int, int] | None:
-    """Return the least, median and largest number of candidates of a query; None where all rank the same ones."""
-    sizes = np.asarray(direction.pool, dtype=np.int64)
-    if not len(sizes) or sizes.min() == sizes.max() == direction.n_candidates:
-        return None
-    return int(sizes.min()), round(float(np.median(sizes))), int(sizes.max())
 
 
 def slice_measures(table: SliceTable, headline: Any) -> list[str]:

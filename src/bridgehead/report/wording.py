@@ -6,7 +6,7 @@ Not about HTML or Markdown: everything here returns plain text.
 import math
 import re
 
-from bridgehead.report.content import Measure
+from bridgehead.report.measured import Direction, Measure
 
 DASH = "–"
 
@@ -132,3 +132,12 @@ def cell(value: object) -> str:
     if isinstance(value, int | float):
         return figure(float(value)) if isinstance(value, float) else str(value)
     return str(value)
+
+
+def candidates(direction: Direction) -> str:
+    """Return what each query ranked: "812 candidates", or "a list of its own (2 to 61 candidates, median 7)"."""
+    sizes = direction.pool_sizes
+    if sizes is None:
+        return f"{count(direction.n_candidates)} candidates"
+    least, median, most = (count(size) for size in sizes)
+    return f"a list of its own ({least} to {most} candidates, median {median})"
