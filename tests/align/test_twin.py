@@ -173,3 +173,9 @@ def test_a_file_that_lacks_weights_is_refused(load, saved, tmp_path):
     save_file(tensors, tmp_path / "less", metadata={"format": "bridgehead-heads", "version": "1", "config": config})
     with pytest.raises(RunStateError, match=r"head_b\.rest\.0\.bias"):
         load(tmp_path / "less")
+
+
+def test_the_scale_that_training_ended_with_is_known_and_may_be_missing(saved):
+    heads = NumpyHeads.load(saved)
+    assert heads.logit_scale == pytest.approx(float(load_heads(saved).scale()), rel=1e-6)
+    assert NumpyHeads(heads.config, {}).logit_scale is None

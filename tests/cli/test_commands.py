@@ -25,6 +25,7 @@ COMMANDS = [
     "compare",
     "index",
     "search",
+    "classify",
     "study",
 ]
 RECORD = {"key": "k", "n": 3, "share": 0.5, "lines": ["3 pairs [0.5]", "all well"]}

@@ -46,6 +46,12 @@ class NumpyHeads:
         """Dimensions of the shared space."""
         return self.config.a.embed_dim
 
+    @property
+    def logit_scale(self) -> float | None:
+        """The scale s = 1 / temperature that training ended with; None where the file holds none."""
+        stored = self.weights.get("scale.log_logit_scale")
+        return None if stored is None else float(np.exp(np.float64(stored)))
+
     def project_a(self, rows: Any, block: int = 4096) -> FloatArray:
         """Return unit rows (n, embed_dim) float32 for dense (n, d) or CSR rows of side a, `block` rows at a time.
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bridgehead import __version__
+from bridgehead.cli.classify import classify
 from bridgehead.cli.evidence import compare
-from bridgehead.cli.options import Debug, Json, Source
+from bridgehead.cli.options import Debug, Heads, Json, Source, WhichHeads, run_folder
 from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
 from bridgehead.cli.study import study
 from bridgehead.errors import ArgumentError
@@ -34,13 +35,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
-
-
-class Heads(StrEnum):
-    """Which heads a search goes through."""
-
-    REFIT = "refit"
-    EVALUATED = "evaluated"
 
 
 class ReadAs(StrEnum):
@@ -241,9 +235,7 @@ def search(
     read_as: Annotated[
         ReadAs | None, typer.Option("--as", help="How QUERY is read.", show_default="the first that fits")
     ] = None,
-    heads: Annotated[
-        Heads, typer.Option(help="Trained on all pairs, or those that never saw the test pairs.")
-    ] = Heads.REFIT,
+    heads: WhichHeads = Heads.REFIT,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -257,22 +249,15 @@ def search(
     with session(as_json, debug, OPTIONS) as current:
         from bridgehead import open_space
 
-        folder = _run_folder(source)
+        folder = run_folder(source)
         with open_space(folder, heads=heads.value) as space:
             answer = space.answer(query, k, offset, of, None if read_as is None else read_as.value)
             content = {"query": query, "heads": heads.value, "k": k, "offset": offset, **_answer_content(answer)}
             current.show(content, () if as_json else _answer_lines(answer, space, folder))
 
 
+app.command()(classify)
 app.command()(study)
-
-
-def _run_folder(source: Path) -> Path:
-    if source.is_file():
-        from bridgehead.runs import RunFolder
-
-        return Path(RunFolder.of(source).folder)
-    return source
 
 
 def _answer_content(answer: Any) -> dict[str, Any]:

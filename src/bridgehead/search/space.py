@@ -4,9 +4,9 @@ It holds open parts and no state of its own, so threads may share it. How parts 
 each other is in `opening`; how a query is understood in `reading`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from bridgehead.errors import ArgumentError, StructureError
 from bridgehead.index import Index, Item, check_page
 from bridgehead.search.reading import Reading, read_query
 from bridgehead.vectors import FloatArray
+
+if TYPE_CHECKING:
+    from bridgehead.search.classify import Classified
 
 
 class Heads(Protocol):
@@ -117,7 +120,7 @@ class Space:
         Raises `ArgumentError` (query empty or too long, `of`, `read_as`, k < 1, offset < 0) and `StructureError`.
         """
         check_page(k, offset)
-        wanted = self._side(of) if of is not None else None
+        wanted = self.side(of) if of is not None else None
         reading = read_query(query, self.index, self.kinds, read_as, wanted)
         target = wanted or self._other(reading.side)
         if reading.kind == "inchikey" and reading.item is None:
@@ -130,13 +133,44 @@ class Space:
         hits = _hits(items, ranked.scores.tolist(), offset, reading.kind)
         return Answer(hits, reading, self.names[target])
 
+    def classify(
+        self,
+        items: Sequence[str],
+        labels: Sequence[str],
+        templates: Sequence[str] = ("{}",),
+        k: int | None = None,
+        abstain_below: float | None = None,
+        synonyms: Mapping[str, Sequence[str]] | None = None,
+        of: str | None = None,
+    ) -> "Classified":
+        """Return the nearest of described classes for each item, without any training on these classes.
+
+        `items` are raw items of one side (SMILES, texts; ids where rows come from a file), `labels` the names of the
+        classes, read by the other side's encoder: each name in each of `templates` (texts with `{}` where it goes), the
+        rows averaged by class. `synonyms`: label -> further names, averaged in. `of`: the side that labels are on, by
+        its shown name or "a"/"b"; by default that of texts (else b), so that molecules are put to words; with
+        `of="molecule"` labels are structures and items texts. `k`: how many labels an item gets (None: five at most).
+        `abstain_below`: a cosine; an item whose nearest label is below it is answered with None, "none of these".
+        Choose it on items whose class is known: `bridgehead.evaluate.zero_shot.calibrate_abstention`.
+
+        Shares are softmax over these labels alone, at the scale that training ended with: another set of labels gives
+        others, and `sensitivity` in the result shows how answers move when a class is removed, a template stands alone
+        or a synonym is a candidate of its own. Items that cannot be read are listed in `unread` with the reason.
+
+        Raises `ArgumentError` for labels, templates or synonyms that make no prompts, labels that the encoder knows
+        nothing of, and options out of range.
+        """
+        from bridgehead.search.classify import classify_items
+
+        return classify_items(self, items, labels, templates, k, abstain_below, synonyms, of)
+
     def rank_of(self, query: str, id: str, of: str | None = None, read_as: str | None = None) -> tuple[int, int] | None:
         """Return at which exact rank (from 1) of how many items the item `id` comes for `query`.
 
         `of` and `read_as` as in `answer`. None where the query has no row in the space. Takes a pass over all rows of
         the side. Raises as `answer`, and `ArgumentError` when no item of that side has this id.
         """
-        wanted = self._side(of) if of is not None else None
+        wanted = self.side(of) if of is not None else None
         reading = read_query(query, self.index, self.kinds, read_as, wanted)
         target = wanted or self._other(reading.side)
         items = [item for item in self.index.by_id(id) if item.side == target]
@@ -147,7 +181,8 @@ class Space:
             return None
         return self.index.rank_of(target, row, items[0].row), self.index.size(target)
 
-    def _side(self, of: str) -> str:
+    def side(self, of: str) -> str:
+        """Return "a" or "b" for a side's shown name, or for "a" or "b"; raises `ArgumentError` for another name."""
         for side, name in self.names.items():
             if of == name:
                 return side
