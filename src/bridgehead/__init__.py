@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from bridgehead.negatives.hard_sampler import HardNegativeBatchSampler
     from bridgehead.pairs import read_pairs
     from bridgehead.runs import run
+    from bridgehead.runs.auditing.judged import audit
     from bridgehead.search import Hit, open_space
     from bridgehead.train.aligner import Aligner
     from bridgehead.train.alignment import train_alignment
@@ -55,6 +56,7 @@ _HOMES = {
     "MoleculeTextDataset": "bridgehead.train.dataset",
     "ProjectionCL": "bridgehead.align.projection_cl",
     "ProjectionHead": "bridgehead.align.projection_head",
+    "audit": "bridgehead.runs.auditing.judged",
     "info_nce": "bridgehead.align.losses.infonce",
     "make_encoder": "bridgehead.encode",
     "open_space": "bridgehead.search",
@@ -77,6 +79,7 @@ __all__ = [
     "ProjectionCL",
     "ProjectionHead",
     "__version__",
+    "audit",
     "info_nce",
     "make_encoder",
     "open_space",

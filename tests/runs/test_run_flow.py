@@ -18,7 +18,7 @@ from bridgehead.runs.folder import RECORDS, RunFolder
 STAGES = ["check", "encode", "train", "evaluate", "refit", "index"]
 # Times, process numbers and random names differ between runs of the same; everything else must not.
 VARIES = (
-    "costs.json",
+    "costs.json", "audit.json",
     "index/",
     "index-evaluated/",
     "history.jsonl",

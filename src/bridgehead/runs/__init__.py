@@ -10,6 +10,7 @@ from typing import Any
 _HOMES = {
     "RunConfig": "config",
     "RunFolder": "folder",
+    "audit": "flow",
     "check": "flow",
     "compare_runs": "comparing",
     "demo": "demonstration",

@@ -14,13 +14,14 @@ from bridgehead.runs.prepare import Progress
 
 RunLike = RunConfig | str | Path | RunFolder
 
-STAGES = ("check", "encode", "train", "evaluate", "refit", "index")
+STAGES = ("check", "encode", "train", "evaluate", "audit", "refit", "index")
 # What each stage stands on; index needs the evaluated heads too, where the config asks for them.
 _NEEDS: dict[str, tuple[str, ...]] = {
     "check": (),
     "encode": ("check",),
     "train": ("check", "encode"),
     "evaluate": ("check", "encode", "train"),
+    "audit": ("check", "encode", "train", "evaluate"),
     "refit": ("check", "encode", "train"),
     "index": ("check", "encode", "train", "refit"),
 }
@@ -44,6 +45,11 @@ def train(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
 def evaluate(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
     """Measure the evaluated heads on the test part (`metrics.json`, `report.html`). See `through`."""
     return through(run, "evaluate", progress)
+
+
+def audit(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Judge the run by all audits that apply to it (`audit.json`, `report.html`). See `through`."""
+    return through(run, "audit", progress)
 
 
 def refit(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
@@ -96,7 +102,7 @@ def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) 
             if stage == "check" and "evaluate" in stages:
                 # Said now, not after the training.
                 check_part(work.prepared.part("test")[2], "test")
-        if stages[-1] in ("evaluate", "index"):
+        if stages[-1] in ("evaluate", "audit", "index"):
             from bridgehead.runs.reporting import report_run
 
             say("report", "begins", None, None)
@@ -115,6 +121,10 @@ def _function(stage: str) -> Callable[[Any], dict[str, Any]]:
         from bridgehead.runs import evaluating
 
         return evaluating.evaluate
+    if stage == "audit":
+        from bridgehead.runs.auditing.stage import audit as audited
+
+        return audited
     from bridgehead.runs import stages
 
     found: Callable[[Any], dict[str, Any]] = getattr(stages, stage)
