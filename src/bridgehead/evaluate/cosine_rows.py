@@ -5,6 +5,7 @@ whatever else is scored. Float32 products come with a proven bound on how far th
 about counting (`exact`) or metrics (`ties`).
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -19,7 +20,7 @@ from bridgehead.vectors import IntArray, block_rows, check_rows, to_numpy
 Float32Array = npt.NDArray[np.float32]
 
 _BLOCK_BYTES = 4 << 20
-_PAIR_BYTES = 1 << 20
+_PAIR_BYTES = 1 << 18
 # Squares of numbers up to 2^400 and sums of them stay inside float64 (2^1023), and so do those of 2^-400.
 _FAR = 400
 
@@ -66,6 +67,22 @@ class CosineRows:
         """Return the rows at `index` in float64, each times a power of two that is 1 unless its numbers are extreme."""
         block: Float64Array = self._rows[index].astype(np.float64)
         return block if self._shift is None else np.ldexp(block, self._shift[index, None])
+
+    def reader(self, most: int) -> Callable[[IntArray], Float64Array]:
+        """Return a function that reads up to `most` rows as `scaled64` does, into memory that it uses again each time.
+
+        Memory that is new each time costs more than the numbers that are put into it.
+        """
+        raw = np.empty((most, self.n_columns), dtype=self._rows.dtype)
+        wide = np.empty((most, self.n_columns))
+
+        def read(index: IntArray) -> Float64Array:
+            block = wide[: len(index)]
+            # Without the mode, take() would fill memory of its own first; no index is out of range.
+            np.copyto(block, np.take(self._rows, index, axis=0, out=raw[: len(index)], mode="clip"))
+            return block if self._shift is None else np.ldexp(block, self._shift[index, None], out=block)
+
+        return read
 
     def unit64(self, index: Any) -> Float64Array:
         """Return the unit rows at `index` (rows or a slice) in float64."""
@@ -123,10 +140,12 @@ def pair_cosines(left: CosineRows, right: CosineRows, rows_left: IntArray, rows_
     and is the same with the sides exchanged.
     """
     cosines = np.empty(len(rows_left))
-    for part in slices(len(rows_left), block_rows(2 * max(1, left.n_columns), 8, _PAIR_BYTES)):
-        products = left.scaled64(rows_left[part])
-        products *= right.scaled64(rows_right[part])
-        cosines[part] = products.sum(axis=1)
+    step = max(1, min(len(rows_left), block_rows(max(1, left.n_columns), 8, _PAIR_BYTES)))
+    own, other = left.reader(step), right.reader(step)
+    for part in slices(len(rows_left), step):
+        products = own(rows_left[part])
+        products *= other(rows_right[part])
+        products.sum(axis=1, out=cosines[part])
     cosines /= left.length[rows_left] * right.length[rows_right]
     return cosines
 

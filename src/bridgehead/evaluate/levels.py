@@ -17,6 +17,9 @@ from bridgehead.vectors import IntArray
 TIE = 1e-12
 """Float64 scores that differ by no more than this are tied."""
 
+# Rows longer than this are counted fastest one by one: a call for each is then a small part of it.
+_LONG = 4096
+
 
 @dataclass(frozen=True, eq=False)
 class Truth:
@@ -98,11 +101,13 @@ def level_bounds(query: IntArray, scores: Float64Array, true: IntArray, copies: 
 
 
 def count_rows(mask: npt.NDArray[np.bool_]) -> IntArray:
-    """Return the number of true entries in each row of a boolean (n, N) array, (n,)."""
-    width = mask.shape[1]
-    if width and width % 8 == 0 and width <= 8 * 255 and mask.flags.c_contiguous:
-        # Eight columns at a time: no byte of these sums reaches 256, so none carries into its neighbour.
-        lanes = mask.view(np.uint64).sum(axis=1, dtype=np.uint64)
-        return np.asarray(lanes.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64))
-    # Row by row, numpy counts bytes with vector instructions; along an axis it converts to int64 first.
-    return np.fromiter((np.count_nonzero(row) for row in mask), dtype=np.int64, count=len(mask))
+    """Return the number of true entries in each row of a boolean (n, N) array of contiguous rows, (n,)."""
+    if mask.shape[1] > _LONG:
+        return np.fromiter((np.count_nonzero(row) for row in mask), dtype=np.int64, count=len(mask))
+    whole = mask.shape[1] // 8 * 8
+    counts: IntArray = mask[:, whole:].sum(axis=1, dtype=np.int64)
+    # Eight entries are added at a time, as one number; no byte of a sum of 255 reaches 256 and carries into the next.
+    for start in range(0, whole, 8 * 255):
+        lanes = mask[:, start : min(start + 8 * 255, whole)].view(np.uint64).sum(axis=1)
+        counts += lanes.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64)
+    return counts
