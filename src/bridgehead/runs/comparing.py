@@ -52,7 +52,7 @@ def compare_runs(
         raise MismatchError(_refusal(runs, differing))
     tables = [read_queries(run) for run in runs]
     options = {"n_resamples": runs[0].config.evaluate.n_resamples, "n_permutations": n_permutations, "seed": seed}
-    joined = joined_queries(tables[0], tables[1], ["direction", "id"])
+    joined = joined_queries(tables[0], tables[1], ["direction", "item"])
     found = differences_of(joined, options)
     model = [name for name, *_ in _differing(contracts[0]["model"], contracts[1]["model"])]
     folds, why = compare_folds(runs, options)

@@ -39,7 +39,7 @@ from bridgehead.runs.fold_store import (
 )
 from bridgehead.runs.fold_summary import summary_of
 from bridgehead.runs.folder import RunFolder, stage_key
-from bridgehead.runs.per_query import DIRECTIONS
+from bridgehead.runs.per_query import DIRECTIONS, values_of
 from bridgehead.runs.prepare import Part, Progress, numbered, split_keys
 
 
@@ -275,7 +275,7 @@ def _measured(work: Any, fold: _Fold, model: Any, test: PartRows) -> tuple[dict[
         "pool": {name: getattr(report, name).n_candidates for name in DIRECTIONS},
         "unseen_chance": report.b_to_a.subset(mask, n_resamples=0).chance if mask.any() else None,
     }
-    return facts, queries_table(report, ids, labels, unseen)
+    return facts, queries_table(report, ids, values_of(table, test), labels, unseen)
 
 
 def _by_key(which: Callable[[Any], dict[str, float]], report: Any) -> dict[str, float]:

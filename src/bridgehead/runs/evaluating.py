@@ -11,7 +11,7 @@ from bridgehead.runs.evaluation import closed_form, control_of, shuffled
 from bridgehead.runs.evidence import evidence_lines, evidence_of
 from bridgehead.runs.fitting import same_budget
 from bridgehead.runs.folder import RunFolder, stage_key
-from bridgehead.runs.per_query import QUERIES_FILE, write_queries
+from bridgehead.runs.per_query import QUERIES_FILE, values_of, write_queries
 from bridgehead.runs.pools import plain, pools_key
 from bridgehead.runs.wording import evaluate_lines
 from bridgehead.runs.work import Work, check_part
@@ -56,7 +56,8 @@ def _test_part(work: Work) -> dict[str, Any]:
         "measurement": measured_on(work),
         **evidence,
     }
-    write_queries(run, measured.all, (work.asked.ids_a, work.asked.ids_b))
+    values = values_of(work.prepared.table, work.asked.part)
+    write_queries(run, measured.all, (work.asked.ids_a, work.asked.ids_b), values)
     lines = [*evaluate_lines(measured, linear, control), *evidence_lines(work, evidence)]
     return run.finish("evaluate", key, {**content, "lines": lines})
 

@@ -17,7 +17,7 @@ from bridgehead.errors import FormatVersionError, InputFileNotFoundError, RunSta
 from bridgehead.evaluate import DirectionReport, RetrievalReport
 from bridgehead.files import atomic_path, hash_file, read_json, write_json
 from bridgehead.runs.folder import RunFolder
-from bridgehead.runs.per_query import DIRECTIONS
+from bridgehead.runs.per_query import DIRECTIONS, item_key
 
 FOLDS_FOLDER = "folds"
 FOLDS_FILE = "folds.json"
@@ -81,20 +81,25 @@ def store_training(run: RunFolder, training: Training, facts: dict[str, Any], qu
 
 
 def queries_table(
-    report: RetrievalReport, ids: tuple[list[str], list[str]], labels: tuple[list[str], list[str]], unseen: Any
+    report: RetrievalReport,
+    ids: tuple[list[str], list[str]],
+    items: tuple[list[str], list[str]],
+    labels: tuple[list[str], list[str]],
+    unseen: Any,
 ) -> pl.DataFrame:
-    """Return a row for each query of both directions: direction, id, entity, n_true, pool, unseen and every metric.
+    """Return a row for each query of both directions: direction, id, item, entity, n_true, pool, unseen, every metric.
 
-    `ids` and `labels` are those of the rows of both sides, `unseen` (n_b,) marks the rows of b whose text training
-    never saw; queries of a have null there.
+    `ids`, `items` (raw values) and `labels` are those of the rows of both sides, `unseen` (n_b,) marks the rows of b
+    whose text training never saw; queries of a have null there.
     """
     frames = []
-    for name, own_ids, own_labels in zip(DIRECTIONS, ids, labels, strict=True):
+    for name, own_ids, own_items, own_labels in zip(DIRECTIONS, ids, items, labels, strict=True):
         found: DirectionReport = getattr(report, name)
         rows = found.queries.tolist()
         columns: dict[str, Any] = {
             "direction": [name] * found.n_queries,
             "id": [own_ids[row] for row in rows],
+            "item": [item_key(own_items[row]) for row in rows],
             "entity": [own_labels[row] for row in rows],
             "n_true": found.n_true,
             "pool": np.broadcast_to(found.pool, found.n_true.shape),

@@ -20,10 +20,10 @@ from bridgehead.runs.config import RunConfig
 from bridgehead.runs.fold_store import Trained
 from bridgehead.runs.per_query import DIRECTIONS
 
-PLACE = ["direction", "repeat", "fold", "id"]
+PLACE = ["direction", "repeat", "fold", "item"]
 """What names an out-of-fold query: an item that is not held out may ask in several folds."""
 
-_ABOUT = {*PLACE, "entity", "n_true", "pool", "seed", "unseen"}
+_ABOUT = {*PLACE, "id", "entity", "n_true", "pool", "seed", "unseen"}
 _IN_TABLE = ("recall@", "mrr", "median_rank")
 
 
@@ -44,7 +44,7 @@ def all_queries(trained: Sequence[Trained]) -> pl.DataFrame:
 def over_seeds(queries: pl.DataFrame) -> pl.DataFrame:
     """Return each out-of-fold query once, its metrics as their mean over the seeds."""
     metrics = [name for name in queries.columns if name not in _ABOUT]
-    about = [pl.col(name).first() for name in ("entity", "n_true", "pool", "unseen")]
+    about = [pl.col(name).first() for name in ("id", "entity", "n_true", "pool", "unseen")]
     return queries.group_by(PLACE, maintain_order=True).agg(*about, *(pl.col(name).mean() for name in metrics))
 
 

@@ -14,7 +14,7 @@ from bridgehead.evaluate.detectable import detectable_difference
 from bridgehead.evaluate.paired import PairedDifference, paired_difference
 from bridgehead.runs.per_query import DIRECTIONS
 
-_NOT_METRICS = {"direction", "id", "entity", "n_true", "pool", "repeat", "fold", "seed", "unseen"}
+_NOT_METRICS = {"direction", "id", "item", "entity", "n_true", "pool", "repeat", "fold", "seed", "unseen"}
 
 
 def joined_queries(first: pl.DataFrame, second: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
