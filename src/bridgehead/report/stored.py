@@ -5,6 +5,7 @@ is not about curves, directions and the data check (`gather`) or about how anyth
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from bridgehead.audits.finding import Finding
@@ -29,7 +30,7 @@ from bridgehead.report.measured import Field, Measure, PoolCurve, PoolRecall
 from bridgehead.report.wording import count, measure_label, number
 
 DIRECTIONS = ("a_to_b", "b_to_a")
-_SHOWN = ("recall@", "mrr", "map", "r_precision", "median_rank")
+_SHOWN = ("recall@", "mrr", "map", "r_precision", "mean_rank", "median_rank")
 _IN_FOLDS = ("recall@", "mrr", "median_rank")
 _KINDS = {
     "across_true": "across, true",
@@ -92,7 +93,7 @@ def _pair(entry: Any) -> tuple[Any, Any]:
 def measures_of(stored: Mapping[str, Any]) -> dict[str, Measure]:
     """Return the figures of one direction from flat entries such as `recall@10`, `recall@10.low`, `chance_recall@10`.
 
-    Those that a report shows: recall@k, MRR, MAP, R-precision and the median rank, in the order in which they stand.
+    Those that a report shows: recall@k, MRR, MAP, R-precision, mean and median rank, in the order in which they stand.
     """
     names = [name for name in stored if name.startswith(_SHOWN) and not name.endswith((".low", ".high"))]
     return {
@@ -103,7 +104,7 @@ def measures_of(stored: Mapping[str, Any]) -> dict[str, Measure]:
 
 
 def slices_of(
-    stored: Iterable[Mapping[str, Any]],
+    stored: Iterable[Any],
     title: str,
     query: str,
     candidate: str,
@@ -112,25 +113,24 @@ def slices_of(
 ) -> SliceTable:
     """Return a table of slices in one direction.
 
-    Each entry has `name` (or `label`), `n_queries`, `n_entities` where known, and its figures, flat as in
-    `measures_of`, beside these or under `measures`. `whole` are those of all queries, for comparison.
+    Each is a `Slice` of the evaluation or its entries: `label`, `n_queries`, `n_entities` where known, and its figures,
+    flat as in `measures_of`. `whole` are those of all queries, for comparison.
     """
+    entries = [entry if isinstance(entry, Mapping) else entry.to_dict() for entry in stored]
     slices = [
-        Slice(
-            str(entry.get("name", entry.get("label", ""))),
-            int(entry["n_queries"]),
-            measures_of(entry.get("measures", entry)),
-            entry.get("n_entities"),
-        )
-        for entry in stored
+        Slice(str(entry["label"]), int(entry["n_queries"]), measures_of(entry), entry.get("n_entities"))
+        for entry in entries
     ]
     return SliceTable(title, query, candidate, slices, whole or {}, note)
 
 
-def pools_of(points: Iterable[Any]) -> list[PoolCurve]:
-    """Return a curve for each k from points of recall by the size of the pool (`PoolPoint`, or its stored entries)."""
+def pools_of(points: Iterable[Any] | Mapping[str, Iterable[Any]]) -> list[PoolCurve]:
+    """Return a curve for each k from points of recall by the size of the pool (`PoolPoint`, or its stored entries).
+
+    A mapping from k to such points does as well.
+    """
     curves: dict[int, dict[int, PoolRecall]] = {}
-    for point in points:
+    for point in chain.from_iterable(points.values()) if isinstance(points, Mapping) else points:
         entry = point if isinstance(point, Mapping) else point.to_dict()
         of_k = curves.setdefault(int(entry["k"]), {})
         of_k[int(entry["size"])] = PoolRecall(int(entry["size"]), entry["recall"], entry.get("chance"))

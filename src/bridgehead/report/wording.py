@@ -108,8 +108,8 @@ def seconds(value: float | None) -> str:
         return DASH
     if value < 0.1:
         return "under 0.1 s"
-    if value < 60:
-        return f"{value:.1f} s" if value < 9.95 else f"{min(value, 59.0):.0f} s"
+    if value < 59.5:
+        return f"{value:.1f} s" if value < 9.95 else f"{value:.0f} s"
     whole = round(value)
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
