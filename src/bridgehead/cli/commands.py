@@ -16,7 +16,7 @@ import typer
 
 from bridgehead import __version__
 from bridgehead.cli.classify import classify
-from bridgehead.cli.evidence import compare
+from bridgehead.cli.evidence import audit, compare, report
 from bridgehead.cli.options import Debug, Heads, Json, Source, WhichHeads, run_folder
 from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
 from bridgehead.cli.study import study
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="bridgehead",
     help="Align two modalities in one space, prove that the alignment is real, and search across it.",
-    epilog="Exit status: 0 good, 1 the input is at fault, 2 the command is, 130 interrupted.",
+    epilog="Exit status: 0 good, 1 the input is at fault, 2 the command is, 3 an audit failed under --strict, "
+    "130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -209,6 +210,8 @@ def evaluate(
         _show_record(current, runs.evaluate(run, progress=current.progress))
 
 
+app.command()(audit)
+app.command()(report)
 app.command()(compare)
 
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from bridgehead.cli.options import Debug, Json
-from bridgehead.cli.session import session
+from bridgehead.cli.options import Debug, Json, Source
+from bridgehead.cli.session import FAILED_CLAIM, session
 
 First = Annotated[Path, typer.Argument(metavar="RUN", help="An evaluated run, or its config.", show_default=False)]
 Second = Annotated[Path, typer.Argument(metavar="RUN", help="The run to hold it against.", show_default=False)]
@@ -22,4 +22,35 @@ def compare(first: First, second: Second, as_json: Json = False, debug: Debug = 
         from bridgehead import runs
 
         record = runs.compare_runs(first, second)
+        current.show(record, record["lines"])
+
+
+def audit(
+    source: Source,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 3 where a claim fails.")] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Judge a run: each claim with its value, what was expected and the verdict.
+
+    Leaks, shortcuts, false negatives, the data, the training and the controls; audits that do not apply say why.
+    """
+    with session(as_json, debug) as current:
+        from bridgehead import runs
+
+        record = runs.audit(source, progress=current.progress)
+        current.show(record, record["lines"])
+    if strict and record["counts"]["fail"]:
+        raise typer.Exit(FAILED_CLAIM)
+
+
+def report(source: Source, as_json: Json = False, debug: Debug = False) -> None:
+    """Write the page and the model card of a run that is evaluated.
+
+    The commands evaluate, audit, index and run write them too.
+    """
+    with session(as_json, debug) as current:
+        from bridgehead import runs
+
+        record = runs.report(source, progress=current.progress)
         current.show(record, record["lines"])

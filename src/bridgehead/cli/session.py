@@ -1,7 +1,7 @@
 """One command's way out: the result on standard output, progress on standard error, an exit status for each end.
 
 Statuses: 0 good, 1 the user's input (`BridgeheadError`, or a file that the system refuses), 2 usage (typer's own),
-3 is kept for audits that fail, 70 a fault of bridgehead, 130 interrupted, 141 the reader of the output has gone.
+3 an audit that failed under --strict, 70 a fault of bridgehead, 130 interrupted, 141 the reader of the output has gone.
 This module is not about what the results are.
 """
 
@@ -18,7 +18,7 @@ from bridgehead.cli.plain import printable, spoken, to_json
 from bridgehead.cli.progress import StageProgress
 from bridgehead.errors import BridgeheadError
 
-USER_INPUT, FAULT, INTERRUPTED, NO_READER = 1, 70, 130, 141
+USER_INPUT, FAILED_CLAIM, FAULT, INTERRUPTED, NO_READER = 1, 3, 70, 130, 141
 IN_CONFIG = {"quote": 'pairs.quote = "{}"', "encoding": 'pairs.encoding = "{}"'}
 INTERRUPTION = "interrupted; the same command goes on where this one stopped"
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from bridgehead.errors import RunStateError
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import Progress
@@ -60,6 +61,26 @@ def refit(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
 def index(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
     """Make the run searchable (`index/`, `index-evaluated/`). See `through`."""
     return through(run, "index", progress)
+
+
+def report(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Write `report.html`, `card.md` and `contract.json` of a run that is evaluated, and return their record.
+
+    Nothing is trained or measured anew, but for the ranks that the page draws. Raises `RunStateError` where the present
+    heads are not evaluated, and as `run`.
+    """
+    from bridgehead.runs.reporting import report_run
+    from bridgehead.runs.work import Work
+
+    opened = RunFolder.of(run)
+    with opened.writing():
+        opened.record("evaluate")
+        if report_run(Work(opened, progress or _silent)) is None:
+            raise RunStateError(
+                f"the evaluation in {opened.folder} is of other heads or settings than the run now has; run: "
+                f"bridgehead evaluate {opened.folder}"
+            )
+        return opened.record("report")
 
 
 def run(config: RunLike, folder: str | Path | None = None, progress: Progress | None = None) -> RunFolder:
