@@ -124,7 +124,7 @@ def slices_of(
     return SliceTable(title, query, candidate, slices, whole or {}, note)
 
 
-def pools_of(points: Iterable[Any] | Mapping[str, Iterable[Any]]) -> list[PoolCurve]:
+def pools_of(points: Any) -> list[PoolCurve]:
     """Return a curve for each k from points of recall by the size of the pool (`PoolPoint`, or its stored entries).
 
     A mapping from k to such points does as well.
