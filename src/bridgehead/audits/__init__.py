@@ -2,17 +2,24 @@
 
 from bridgehead.audits.baseline import baseline_findings
 from bridgehead.audits.ceiling import Ceiling, ceiling_findings, recall_ceiling, row_classes
+from bridgehead.audits.columns import change_columns
 from bridgehead.audits.contradictions import items_of_several_entities
+from bridgehead.audits.drop import Drop, drop_findings, drops, masked_drop
 from bridgehead.audits.false_negatives import false_negative_findings
 from bridgehead.audits.finding import Finding, Listing
 from bridgehead.audits.guided_negatives import guided_negative_findings
 from bridgehead.audits.leakage import key_leakage
+from bridgehead.audits.linear_map import LinearMap, fit_linear_map, main_directions
+from bridgehead.audits.mispairs import ScoredLinks, linear_folds, mispair_findings
+from bridgehead.audits.named import mask_names, name_shortcut
 from bridgehead.audits.near_text import near_duplicate_texts
 from bridgehead.audits.nearest import KnownPairs, nearest_neighbour_report
 from bridgehead.audits.one_modality import constant_rows, frequency_report, one_modality_findings
 from bridgehead.audits.one_sided import one_sided_findings
 from bridgehead.audits.order import order_findings, record_items
+from bridgehead.audits.quality import broad_findings, generic_findings
 from bridgehead.audits.row_leakage import near_rows
+from bridgehead.audits.shortcuts import column_shortcut, length_shortcut, shortcut_findings
 from bridgehead.audits.shuffled import (
     ShuffledControl,
     shuffle_links,
@@ -20,24 +27,58 @@ from bridgehead.audits.shuffled import (
     shuffled_control,
     surviving_links,
 )
+from bridgehead.audits.source_tag import PairedRows, TagScale, plant_tag, source_tag_findings
 from bridgehead.audits.stretches import Stretch, order_stretches
+from bridgehead.audits.training import (
+    EvaluatedPart,
+    collapse_findings,
+    convergence_findings,
+    gap_findings,
+    loss_findings,
+    scale_findings,
+)
 from bridgehead.audits.within_groups import within_groups_findings
+from bridgehead.audits.word_overlap import overlap_shortcut
 
 __all__ = [
     "Ceiling",
+    "Drop",
+    "EvaluatedPart",
     "Finding",
     "KnownPairs",
+    "LinearMap",
     "Listing",
+    "PairedRows",
+    "ScoredLinks",
     "ShuffledControl",
     "Stretch",
+    "TagScale",
     "baseline_findings",
+    "broad_findings",
     "ceiling_findings",
+    "change_columns",
+    "collapse_findings",
+    "column_shortcut",
     "constant_rows",
+    "convergence_findings",
+    "drop_findings",
+    "drops",
     "false_negative_findings",
+    "fit_linear_map",
     "frequency_report",
+    "gap_findings",
+    "generic_findings",
     "guided_negative_findings",
     "items_of_several_entities",
     "key_leakage",
+    "length_shortcut",
+    "linear_folds",
+    "loss_findings",
+    "main_directions",
+    "mask_names",
+    "masked_drop",
+    "mispair_findings",
+    "name_shortcut",
     "near_duplicate_texts",
     "near_rows",
     "nearest_neighbour_report",
@@ -45,12 +86,17 @@ __all__ = [
     "one_sided_findings",
     "order_findings",
     "order_stretches",
+    "overlap_shortcut",
+    "plant_tag",
     "recall_ceiling",
     "record_items",
     "row_classes",
+    "scale_findings",
+    "shortcut_findings",
     "shuffle_links",
     "shuffle_within",
     "shuffled_control",
+    "source_tag_findings",
     "surviving_links",
     "within_groups_findings",
 ]

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from bridgehead.audits.finding import Finding, Listing
+from bridgehead.audits.listed import worst
 from bridgehead.audits.stretches import Stretch, order_stretches
 from bridgehead.errors import ShapeError
 from bridgehead.pairs import PairTable
 from bridgehead.vectors import IntArray, to_numpy
 
-_SHOWN = 20
 _SHIFTED, _SILENT = "records out of order", "records in an order without signal"
 
 
@@ -116,8 +116,8 @@ def _without_signal(silent: list[Stretch], found: list[Stretch], labels: list[st
     return Finding(_SILENT, share, expected, "warn", why, "data", listed=_listed(silent, labels))
 
 
-def _listed(stretches: list[Stretch], labels: list[str]) -> Listing:
-    worst = sorted(stretches, key=lambda stretch: (-stretch.n_records, stretch.first))[:_SHOWN]
+def _listed(stretches: list[Stretch], labels: list[str]) -> Listing | None:
+    longest = sorted(stretches, key=lambda stretch: (-stretch.n_records, stretch.first))
     rows = [
         (
             labels[stretch.first],
@@ -127,8 +127,8 @@ def _listed(stretches: list[Stretch], labels: list[str]) -> Listing:
             round(stretch.declared, 4),
             round(stretch.shifted, 4),
         )
-        for stretch in worst
+        for stretch in longest
     ]
     columns = ("first record", "last record", "records", "shift", "declared found", "shifted found")
     note = "found: share of partners among the best tenth of a random pool; a change is placed to within a few records"
-    return Listing(columns, rows, len(stretches), note)
+    return worst(columns, rows, note)

@@ -178,7 +178,7 @@ class _Order:
         """Return the log-likelihood ratio of each record at each shift and at none, (n, shifts + 1), or None."""
         own = self._on_path(surprise, path)
         own = own[~np.isnan(own)]
-        if _random(own):
+        if looks_random(own):
             return None
         alpha = 1 / own.mean()
         ratio = np.log(alpha) + (1 - alpha) * surprise
@@ -208,7 +208,7 @@ class _Order:
             return [self._stretch(surprise, 0, self.n, len(self.shifts))]
         states = self._best_states(evidence)
         for first, last in _runs(states):
-            if states[first] == len(self.shifts) and not _random(surprise[first:last, 0]):
+            if states[first] == len(self.shifts) and not looks_random(surprise[first:last, 0]):
                 # Weaker than elsewhere and still better than random partners: that is no disorder.
                 states[first:last] = 0
         return [self._stretch(surprise, first, last, int(states[first])) for first, last in _runs(states)]
@@ -226,7 +226,7 @@ def _share(surprise: Float64Array) -> float:
     return float((known >= -np.log(_BEST)).mean()) if len(known) else 0.0
 
 
-def _random(surprise: Float64Array) -> bool:
+def looks_random(surprise: Float64Array) -> bool:
     """Return whether partners look random: their mean surprise is not clearly (`SIGNAL`, `LEAST_SIGNAL`) above 1."""
     known = surprise[~np.isnan(surprise)]
     return len(known) == 0 or bool(known.mean() - 1 < max(LEAST_SIGNAL, SIGNAL / np.sqrt(len(known))))
