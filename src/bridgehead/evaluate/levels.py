@@ -88,7 +88,7 @@ def level_bounds(query: IntArray, scores: Float64Array, true: IntArray, copies: 
     starts_query = np.append(True, query[1:] != query[:-1])[: len(query)]
     starts = starts_query | np.append(True, scores[:-1] - scores[1:] > TIE)[: len(query)]
     first = np.flatnonzero(starts)
-    last = np.append(first[1:], len(query)) - 1
+    last = np.append(first[1:], len(query))[: len(first)] - 1
     return Bounds(
         query=query[first],
         high=scores[first],
