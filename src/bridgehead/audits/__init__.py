@@ -7,6 +7,7 @@ from bridgehead.audits.contradictions import items_of_several_entities
 from bridgehead.audits.drop import Drop, drop_findings, drops, masked_drop
 from bridgehead.audits.false_negatives import false_negative_findings
 from bridgehead.audits.finding import Finding, Listing
+from bridgehead.audits.geometry_findings import geometry_findings
 from bridgehead.audits.guided_negatives import guided_negative_findings
 from bridgehead.audits.leakage import key_leakage
 from bridgehead.audits.linear_map import LinearMap, fit_linear_map, main_directions
@@ -68,6 +69,7 @@ __all__ = [
     "frequency_report",
     "gap_findings",
     "generic_findings",
+    "geometry_findings",
     "guided_negative_findings",
     "items_of_several_entities",
     "key_leakage",
