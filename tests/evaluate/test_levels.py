@@ -1,6 +1,7 @@
 """Levels of true scores: what ties, and that levels never overlap."""
 
 import numpy as np
+import pytest
 
 from bridgehead.evaluate.levels import TIE, count_rows, level_bounds
 
@@ -36,6 +37,10 @@ def test_a_candidate_between_two_levels_counts_in_the_lower_one_only() -> None:
     assert levels.tied.tolist() == [1, 2]
 
 
-def test_rows_are_counted_one_by_one() -> None:
-    assert count_rows(np.array([[True, False], [True, True], [False, False]])).tolist() == [1, 2, 0]
-    assert count_rows(np.zeros((0, 3), dtype=bool)).tolist() == []
+@pytest.mark.parametrize("width", [0, 1, 7, 8, 9, 255, 2040, 2041, 2048, 4096, 4097, 9000])
+def test_rows_of_any_width_are_counted(width: int) -> None:
+    mask = np.random.default_rng(width).random((5, width)) < 0.7
+    mask[0], mask[1] = True, False
+    assert count_rows(mask).tolist() == [sum(row) for row in mask.tolist()]
+    assert count_rows(mask[:, : width // 2]).tolist() == [sum(row) for row in mask[:, : width // 2].tolist()]
+    assert count_rows(np.zeros((0, width), dtype=bool)).tolist() == []

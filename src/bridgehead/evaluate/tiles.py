@@ -30,7 +30,7 @@ _STRIP = 1 << 17
 # The sum of as many bytes of 0 or 1 fits into a byte.
 _BYTE = 255
 _BUFFER = 512
-_SMALL = 1 << 24
+_SMALL = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
