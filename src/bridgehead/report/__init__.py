@@ -42,6 +42,8 @@ from bridgehead.report.content import (
 )
 from bridgehead.report.gather import controls_of, curves_of, data_check_of, direction_of, stored_measures
 from bridgehead.report.html import render_report, write_report
+from bridgehead.report.picking import pick_queries
+from bridgehead.report.planes import plane_views
 from bridgehead.report.stored import (
     audits_of,
     contract_of,
@@ -100,6 +102,8 @@ __all__ = [
     "folds_of",
     "geometry_of",
     "measures_of",
+    "pick_queries",
+    "plane_views",
     "pools_of",
     "render_card",
     "render_report",
