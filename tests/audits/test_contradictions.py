@@ -18,7 +18,7 @@ def test_the_same_item_under_two_entities_warns_and_is_listed() -> None:
         names=("spectrum", "molecule"),
     )[0]
     assert (found.verdict, found.value, found.group) == ("warn", 1.0, "leakage")
-    assert found.why.startswith("1 distinct spectrum items, 2 of 6 records, have more than one molecule")
+    assert found.why.startswith("1 distinct raw values of spectrum, in 2 of 6 records, have more than one molecule")
     assert found.listed is not None
     assert found.listed.rows == (("a, c", 2, 2, "M, O"),)
 

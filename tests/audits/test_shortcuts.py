@@ -89,7 +89,7 @@ def test_many_queries_are_sampled_and_the_model_is_looked_at_on_the_same_ones() 
     scores = np.random.default_rng(3).random((n, n))
     model = model_at(0.5, n)
     found = shortcut_findings("dust", *scores_of(scores), Links.identity(n), model=model, max_queries=50, seed=4)
-    assert "(50 of 400 queries looked at)" in found[0].why
+    assert "; 50 of 400 queries looked at" in found[0].why
     rows = np.sort(np.random.default_rng(4).choice(n, size=50, replace=False))
     assert found[0].value == pytest.approx(
         report_from_scores(

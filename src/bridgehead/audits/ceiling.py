@@ -193,7 +193,7 @@ def _finding(
     return Finding(
         f"ceiling of recall@1 under {what}, {query} -> {candidate}",
         value,
-        f"at least {WARN_BELOW:g} (under {FAIL_BELOW:g} fails)",
+        f"at least {WARN_BELOW:g}, under {FAIL_BELOW:g} fails",
         verdict,
         why,
         "false negatives",

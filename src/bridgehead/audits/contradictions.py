@@ -84,7 +84,8 @@ def _contradiction(
 ) -> Finding:
     item, entity = names
     n_records = sum(map(len, several))
-    why = f"{len(several):,} distinct {item} items, {n_records:,} of {judged:,} records, have more than one {entity}"
+    counted = f"{n_records:,} of {judged:,} records"
+    why = f"{len(several):,} distinct raw values of {item}, in {counted}, have more than one {entity}"
     verdict: Verdict = "pass"
     if crossing:
         verdict = "fail"
@@ -100,7 +101,7 @@ def _contradiction(
     rows.sort(key=lambda row: (-row[2], -row[1], row[0]))
     columns = ("records", "number of records", f"number of {entity} labels", entity)
     return Finding(
-        f"{item} items under several {entity} labels",
+        f"one raw {item} under more than one {entity}",
         float(len(several)),
         f"0: a raw {item} belongs to one {entity}",
         verdict,

@@ -82,8 +82,8 @@ def drop_findings(
 
     0 where nothing is lost (negative where it became better), 1 where what is left is chance. A share above 0.25 warns
     and above 0.75 fails, as for shortcuts; it only warns where the paired 95 % interval of before - after over entities
-    (in `why`, with its sign turned) holds 0, so that the loss may be chance, or where there is none. A direction that was at chance before has nothing to
-    lose and gives no finding. Cost: under a second. Raises as `drops`.
+    (in `why`, with its sign turned) holds 0, so that the loss may be chance, or where there is none. A direction that
+    was at chance before has nothing to lose and gives no finding. Cost: under a second. Raises as `drops`.
     """
     found = []
     for drop in drops(before, after, k, n_resamples, seed):
@@ -91,7 +91,7 @@ def drop_findings(
         if drop.verdict != "pass":
             why += "; so much of what was found hung on it" if drop.real else "; too few entities to call it a loss"
         query, candidate = drop.names
-        expected = f"at most {WARN_SHARE:g} of the {drop.metric} above chance (above {FAIL_SHARE:g} fails)"
+        expected = f"at most {WARN_SHARE:g} of the {drop.metric} above chance, above {FAIL_SHARE:g} fails"
         name = f"{what}, {query} -> {candidate}"
         found.append(Finding(name, drop.share, expected, drop.verdict, why, "shortcuts"))
     return found

@@ -84,7 +84,7 @@ def false_negative_findings(
         Finding(
             "false negatives in a batch: same entity or text",
             share,
-            f"at most {limit:.3g}, {WARN_EACH:g} an anchor in a batch (above {fails:.3g} fails)",
+            f"at most {limit:.3g}, {WARN_EACH:g} an anchor in a batch, above {fails:.3g} fails",
             verdict,
             why,
             "false negatives",

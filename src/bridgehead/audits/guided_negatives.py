@@ -17,7 +17,7 @@ from bridgehead.audits.listed import namer, worst
 from bridgehead.audits.neighbours import float64_unit_rows, near_pairs
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, block_rows
+from bridgehead.vectors import IntArray, block_rows, to_numpy
 
 GuideSpace = Literal["per_side", "shared"]
 
@@ -104,8 +104,8 @@ def _check(links: Links, batch_size: Any, guide_a: Any, guide_b: Any, space: str
     if max_anchors < 1:
         raise ArgumentError(f"max_anchors = {max_anchors}; expected at least 1 link to look at")
     for name, guide, n in (("guide_a", guide_a, links.n_a), ("guide_b", guide_b, links.n_b)):
-        if guide is not None and guide.shape[0] != n:
-            raise ShapeError(f"{name} has {guide.shape[0]} rows; expected {n}, as the links are over")
+        if guide is not None and (n_rows := to_numpy(guide).shape[0]) != n:
+            raise ShapeError(f"{name} has {n_rows} rows; expected {n}, as the links are over")
     return min(int(batch_size), len(links))
 
 

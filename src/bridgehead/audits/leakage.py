@@ -130,7 +130,7 @@ def _finding(
     first, second = parts
     share = len(shared) / judged
     unjudged = f"; {n_test - judged:,} have no key and are not judged" if judged < n_test else ""
-    why = f"{len(shared):,} of {judged:,} {second} items of {side} share their {level} with {first} items{unjudged}"
+    why = f"{len(shared):,} of {judged:,} {second} items of {side} share a key of {level} with {first} items{unjudged}"
     verdict: Verdict = "pass"
     if promised:
         expected = f"0: the split holds {level} apart"

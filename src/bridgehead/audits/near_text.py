@@ -65,10 +65,9 @@ def near_duplicate_texts(
     """
     if isinstance(threshold, bool) or not 0 < threshold <= 1:
         raise ArgumentError(f"threshold = {threshold!r}; expected a Jaccard index above 0, at most 1")
-    if words < 1 or n_permutations < 16:
-        raise ArgumentError(
-            f"words = {words}, n_permutations = {n_permutations}; expected at least 1 word and 16 hashes"
-        )
+    counts = [(words, 1), (n_permutations, 16)]
+    if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < least for n, least in counts):
+        raise ArgumentError(f"words = {words!r}, n_permutations = {n_permutations!r}; expected at least 1 and 16")
     known, asked = members(train, len(texts), "training"), members(test, len(texts), "test")
     name = namer(ids, len(texts), "ids")
     plain = {item: _normalised(texts[item], item) for item in np.union1d(known, asked).tolist()}
@@ -92,8 +91,8 @@ def _finding(
     share = len(rows) / n_new
     verdict: Verdict = "pass" if share <= WARN_SHARE else "warn" if share <= FAIL_SHARE else "fail"
     why = (
-        f"{len(rows):,} of {n_new:,} test items of {side} that are not in training as they are share at least "
-        f"{threshold:.0%} of their runs of {words} words with one that is"
+        f"{len(rows):,} of {n_new:,} test items of {side} that are not in training as they are have {threshold:.0%} or "
+        f"more of all runs of {words} words in common with one that is"
     )
     if n_new < n_test:
         why += f" ({n_test - n_new:,} more are in training word for word, or hold no word)"
@@ -103,7 +102,7 @@ def _finding(
     return Finding(
         f"near-duplicate {side} items in test and training",
         share,
-        f"at most {WARN_SHARE:g} (above {FAIL_SHARE:g} fails)",
+        f"at most {WARN_SHARE:g}, above {FAIL_SHARE:g} fails",
         verdict,
         why,
         "leakage",

@@ -110,7 +110,7 @@ def _finding(
 ) -> Finding:
     share = len(rows) / n_test
     verdict: Verdict = "pass" if share <= WARN_SHARE else "fail" if share > FAIL_SHARE and highest else "warn"
-    fails = f" (above {FAIL_SHARE:g} fails)" if highest else ""
+    fails = f", above {FAIL_SHARE:g} fails" if highest else ""
     why = (
         f"{len(rows):,} of {n_test:,} test rows of {side} lie that near to a training row; within training "
         f"{context:.1%} have such a neighbour"

@@ -73,7 +73,7 @@ def shortcut_findings(
         rows, n = _sampled(truth, mask, max_queries, seed, side, shown)
         report = _direction(scorer, truth, rows, entities, k)
         trained = None if model is None else _trained(model.a_to_b if side == "a" else model.b_to_a, report, rows, k)
-        sampled = f" ({len(rows):,} of {n:,} queries looked at)" if len(rows) < n else ""
+        sampled = f"; {len(rows):,} of {n:,} queries looked at" if len(rows) < n else ""
         found.append(_finding(what, shown, report, trained, k, sampled))
     return found
 
@@ -227,10 +227,10 @@ def _finding(
     sampled: str,
 ) -> Finding:
     metric = f"recall@{k}"
-    value, chance, bound = shortcut.values[metric], shortcut.chance[metric], shortcut.chance_interval(metric)[1]
+    value, chance, (low, bound) = shortcut.values[metric], shortcut.chance[metric], shortcut.chance_interval(metric)
     verdict: Verdict = "pass"
     limit = bound
-    against = f"the upper end of chance ({chance:.4f})"
+    against = "the upper end of chance"
     if model is not None and model[0] > model[1]:
         reached = (value - chance) / (model[0] - chance)
         if (quarter := chance + WARN_SHARE * (model[0] - chance)) > bound:
@@ -249,6 +249,6 @@ def _finding(
         value,
         f"at most {limit:.4f}, {against}",
         verdict,
-        why + sampled,
+        f"{why} (chance {chance:.4f}, {low:.4f} to {bound:.4f}){sampled}",
         "shortcuts",
     )

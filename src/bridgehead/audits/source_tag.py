@@ -29,7 +29,10 @@ Float64Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PairedRows:
-    """Rows of a part: `rows_a` (n_a, d) and `rows_b` (n_b, e), dense or CSR, and the `links` between them."""
+    """Rows of a part: `rows_a` (n_a, d) and `rows_b` (n_b, e), dense or CSR, and the `links` between them.
+
+    Raises as `check_rows`, and `ShapeError` where rows and links differ in number.
+    """
 
     rows_a: Any
     rows_b: Any
@@ -37,8 +40,10 @@ class PairedRows:
 
     def __post_init__(self) -> None:
         for name, rows, n in (("rows_a", self.rows_a, self.links.n_a), ("rows_b", self.rows_b, self.links.n_b)):
-            if rows.shape[0] != n:
-                raise ShapeError(f"{name} has {rows.shape[0]} rows; expected {n}, as the links are over")
+            checked = check_rows(rows, name)
+            if checked.shape[0] != n:
+                raise ShapeError(f"{name} has {checked.shape[0]} rows; expected {n}, as the links are over")
+            object.__setattr__(self, name, checked)
 
 
 @dataclass(frozen=True)
