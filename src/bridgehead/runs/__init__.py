@@ -1,7 +1,7 @@
 """The run folder and the stages that fill it: the only place where pairs, encoders, heads, evaluation and index meet.
 
-`run("config.toml")` runs all stages; `check`, `encode`, `train`, `evaluate`, `audit`, `refit` and `index` one, with what
-it stands on. Names are loaded when they are first used. This folder is not about arguments or printing (`cli`).
+`run("config.toml")` runs all stages; `check`, `encode`, `train`, `evaluate`, `audit`, `refit` and `index` one, with
+what it stands on. Names are loaded when they are first used. This folder is not about arguments or printing (`cli`).
 """
 
 from importlib import import_module

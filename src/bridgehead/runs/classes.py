@@ -30,10 +30,18 @@ def _labels(table: PairTable, side: str, column: str | None) -> Sequence[str] | 
     """Return the label of each item of a side, "" where it has none or several."""
     if column is None:
         return None
+    return [own[0] if len(own) == 1 else "" for own in labels_of(table, side, column, f"pairs.class_{side}")]
+
+
+def labels_of(table: PairTable, side: str, column: str, setting: str) -> list[tuple[str, ...]]:
+    """Return the labels of each item of a side in a column: of all records that carry it, sorted, each once.
+
+    Raises `ColumnError`, naming the `setting` that asks, for a column that is not there.
+    """
     columns = [name for name in table.records.columns if name not in RESERVED]
     if column not in columns:
         raise ColumnError(
-            f"pairs.class_{side}: no further column {column!r}; those beside the sides and the id are "
+            f"{setting}: no further column {column!r}; those beside the sides and the id are "
             f"{', '.join(columns) or 'none'}"
         )
     cells = [_texts(cell) for cell in table.records[column].to_list()]
@@ -42,7 +50,7 @@ def _labels(table: PairTable, side: str, column: str | None) -> Sequence[str] | 
     found: list[set[str]] = [set() for _ in range(len(table.side(side)))]  # type: ignore[arg-type]
     for item, position in zip(carriers[:, 0].tolist(), positions.tolist(), strict=True):
         found[item].update(cells[position])
-    return [next(iter(own)) if len(own) == 1 else "" for own in found]
+    return [tuple(sorted(own)) for own in found]
 
 
 def _texts(cell: Any) -> set[str]:

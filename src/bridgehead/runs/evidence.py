@@ -6,11 +6,17 @@ figures themselves (`evaluation`) or about claims with a verdict (`auditing`).
 
 from typing import Any
 
-from bridgehead.evaluate import RetrievalReport
+import numpy as np
+
+from bridgehead.evaluate import RetrievalReport, retrieval_report
+from bridgehead.evaluate.candidate_lists import choose_among
 from bridgehead.evaluate.geometry import gap_correction, geometry_report
+from bridgehead.evaluate.grouped import grouped_reports
 from bridgehead.evaluate.paired import compare_reports, p_text
 from bridgehead.runs.evaluation import ClosedFormEvaluation
+from bridgehead.runs.slicing import slices_of
 from bridgehead.runs.work import Work
+from bridgehead.texts import normalise
 
 DIRECTIONS = ("a_to_b", "b_to_a")
 
@@ -19,11 +25,16 @@ def evidence_of(work: Work, linear: ClosedFormEvaluation | None) -> dict[str, An
     """Return the further results of the stage evaluate, JSON-safe.
 
     `against` holds trained minus baseline on the same queries (`baseline`, `closed_form`, `closed_form_unseen_text`),
-    by metric; `by_pool` recall by pool size, by direction and k; `geometry` and `gap_correction` the space's shape.
+    by metric; `by_pool` recall by pool size, by direction and k; `slices` parts of the queries; `grouped` what counts
+    as right where items are the same again; `among` choosing among few drawn at random; `geometry` and
+    `gap_correction` the space's shape.
     """
     return {
         "against": _against(work, linear),
         "by_pool": _by_pool(work),
+        "slices": slices_of(work),
+        "grouped": _grouped(work),
+        "among": _among(work),
         **_geometry(work),
     }
 
@@ -117,3 +128,38 @@ def _geometry(work: Work) -> dict[str, Any]:
         before=measured.all if whole else None,
     )
     return {"geometry": geometry.to_dict(), "gap_correction": correction.to_dict()}
+
+
+def _grouped(work: Work) -> dict[str, Any] | None:
+    """Return recall where any item of the same entity or text is right, beside the declared mates alone."""
+    measured, config = work.evaluation, work.run.config
+    part = work.asked.part
+    texts = [normalise(item) for item in work.items("b")]
+    groups = (work.entities[0], np.unique(texts, return_inverse=True)[1].reshape(-1))
+    if all(len(set(own)) == len(own) for own in (groups[0], texts)):
+        # Nothing is the same again: both readings are one.
+        return None
+    found = grouped_reports(
+        measured.z_a, measured.z_b, part.links, *groups, ks=config.evaluate.ks, names=config.pairs.shown,
+        n_resamples=config.evaluate.n_resamples, seed=config.evaluate.seed, entities_a=work.entities[0],
+        entities_b=work.entities[1], queries_a=work.asked.queries_a, queries_b=work.asked.queries_b,
+        candidates=work.asked.candidates,
+    )  # fmt: skip
+    return found.to_dict()
+
+
+def _among(work: Work) -> dict[str, dict[str, Any]]:
+    """Return the figures of choosing among T candidates drawn at random, by T: not to be held against a whole pool."""
+    measured, config, part = work.evaluation, work.run.config, work.asked.part
+    found = {}
+    for t in config.evaluate.choose_among:
+        back = part.links.swapped()
+        lists = tuple(choose_among(links, links.n_b, t, config.evaluate.seed) for links in (part.links, back))
+        report = retrieval_report(
+            measured.z_a, measured.z_b, part.links, ks=(1, *config.evaluate.ks), names=config.pairs.shown,
+            n_resamples=config.evaluate.n_resamples, seed=config.evaluate.seed, entities_a=work.entities[0],
+            entities_b=work.entities[1], queries_a=work.asked.queries_a, queries_b=work.asked.queries_b,
+            candidates=(lists[0], lists[1]),
+        )  # fmt: skip
+        found[str(t)] = report.to_dict()
+    return found

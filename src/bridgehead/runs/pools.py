@@ -4,7 +4,7 @@ Further candidates (`evaluate.pool_a`, `pool_b`) stand behind the items of the t
 module is not about ranks (`evaluate`) or about items that are only searched (`indexing`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -52,7 +52,8 @@ class Asked:
     `part` holds the rows and links of the test part followed by the further candidates, whose numbers in `items_a` and
     `items_b` are -1 where they are not in the table. `queries_a`, `queries_b` are masks over its rows, None where all
     of them ask. `ids_a`, `ids_b` are the ids of all rows. `lists_a`, `lists_b` are what each row ranks, None for all.
-    `facts` say how the pool came together, for the contract, and `notes` what a reader should know of it.
+    `facts` say how the pool came together, for the contract, `notes` what a reader should know of it, and `further` are
+    the raw items of the further candidates of a side.
     """
 
     part: PartRows
@@ -64,6 +65,7 @@ class Asked:
     lists_b: Lists | None
     facts: dict[str, Any]
     notes: tuple[str, ...]
+    further: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"a": (), "b": ()})
 
     @property
     def candidates(self) -> tuple[Lists | None, Lists | None] | None:
@@ -178,26 +180,22 @@ def asked_of(work: Any, encoders: dict[str, Encoder], rows: Rows) -> Asked:
     }
     lists, asking, notes = _lists(config, ids, (len(test.items_a), len(test.items_b)))
     notes = (*further["a"].notes, *further["b"].notes, *notes)
+    items = {side: tuple(further[side].items[n] for n in added[side][1].tolist()) for side in ("a", "b")}
+    held = {
+        "a": [table.a.items[n] for n in test.items_a.tolist()], "b": [table.b.items[n] for n in test.items_b.tolist()]
+    }  # fmt: skip
     facts = {
         "n_a": part.links.n_a,
         "n_b": part.links.n_b,
         "n_further_a": len(added["a"][1]),
         "n_further_b": len(added["b"][1]),
-        "hash": hash_json([hash_texts(sorted(_values(table, part, further, side))) for side in ("a", "b")]),
+        "hash": hash_json([hash_texts(sorted([*held[side], *items[side]])) for side in ("a", "b")]),
         "lists": None if not any(lists.values()) else hash_json([_hash_lists(lists[s]) for s in ("a", "b")]),
         "how": list(notes),
     }
     return Asked(
-        part, asking["a"], asking["b"], ids["a"], ids["b"], lists["a"], lists["b"], facts, notes
+        part, asking["a"], asking["b"], ids["a"], ids["b"], lists["a"], lists["b"], facts, notes, items
     )  # fmt: skip
-
-
-def _values(table: Any, part: PartRows, further: dict[str, Further], side: str) -> Iterable[str]:
-    own = (part.items_a if side == "a" else part.items_b).tolist()
-    items = table.side(side).items
-    n_own = len(own) - len(further[side])
-    yield from (items[number] for number in own[: max(0, n_own)])
-    yield from further[side].items
 
 
 def _encoded(work: Any, encoder: Encoder, further: Further) -> tuple[Any, IntArray]:

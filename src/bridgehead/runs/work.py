@@ -95,6 +95,13 @@ class Work:
         """The same before any training."""
         return self.asked if self.run.config.live is None else asked_of(self, self.first_encoders, self.start.rows)
 
+    def items(self, side: SideName) -> list[str]:
+        """The raw items of the rows of a side of `asked`."""
+        numbers = self.asked.part.items_a if side == "a" else self.asked.part.items_b
+        n_own = self.part("test").links.n_a if side == "a" else self.part("test").links.n_b
+        own = self.prepared.table.side(side).items
+        return [own[n] for n in numbers[:n_own].tolist()] + list(self.asked.further[side])
+
     @cached_property
     def entities(self) -> tuple[list[str], list[str]]:
         """Whose view each row of `asked` is."""
