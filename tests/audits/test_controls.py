@@ -9,7 +9,7 @@ from scipy import sparse
 from bridgehead.audits import ShuffledControl, shuffle_within, shuffled_control, surviving_links
 from bridgehead.audits.baseline import baseline_findings
 from bridgehead.audits.controls import levels_of, lowest_mean, mean_and_sd
-from bridgehead.audits.one_modality import constant_rows, frequency_report, one_modality_findings
+from bridgehead.audits.one_modality import constant_rows, frequency_report, one_modality_findings, random_rows
 from bridgehead.audits.one_sided import one_sided_findings
 from bridgehead.audits.within_groups import within_groups_findings
 from bridgehead.errors import ArgumentError, LinksError, NonFiniteRowsError, ShapeError
@@ -30,11 +30,11 @@ class World:
         self.a = latent @ rng.normal(size=(6, 10)) + 0.05 * rng.normal(size=(N + TEST, 10))
         self.b = latent @ rng.normal(size=(6, 10)) + 0.05 * rng.normal(size=(N + TEST, 10))
 
-    def fit(self, links: Links, _seed: int, blank: str = "") -> RetrievalReport:
+    def fit(self, links: Links, _seed: int, blank: str = "", replaced: Any = constant_rows) -> RetrievalReport:
         a, b = self.a.copy(), self.b.copy()
         if blank:
             rows = a if blank == "a" else b
-            rows[:] = constant_rows(rows[:N], rows)[1]
+            rows[:] = np.concatenate(replaced(rows[:N], rows[N:]))
         design = np.concatenate([a, np.ones((len(a), 1))], axis=1)
         weights, *_ = np.linalg.lstsq(design[:N][links.pairs[:, 0]], b[:N][links.pairs[:, 1]], rcond=None)
         mean = b[:N].mean(axis=0)
@@ -133,6 +133,20 @@ def test_dense_rows_become_the_mean_and_sparse_ones_the_row_most_like_it():
     np.testing.assert_array_equal(second.toarray(), [[0, 2, 0.5]] * 2)
 
 
+def test_random_rows_are_those_of_training_in_another_place():
+    rows = np.arange(40.0).reshape(20, 2)
+    first, second = random_rows(rows, np.zeros((50, 2)), seed=3)
+    assert sorted(first.tolist()) == rows.tolist()
+    assert (first != rows).all()
+    assert {tuple(row) for row in second.tolist()} <= {tuple(row) for row in rows.tolist()}
+    assert second.shape == (50, 2)
+    thin = random_rows(sparse.csr_array(rows), sparse.csr_array((50, 2)), seed=3)
+    np.testing.assert_array_equal(thin[0].toarray(), first)
+    np.testing.assert_array_equal(thin[1].toarray(), second)
+    with pytest.raises(ShapeError, match="no rows"):
+        random_rows(np.zeros((0, 3)))
+
+
 def test_rows_that_cannot_become_one_are_refused():
     with pytest.raises(ShapeError, match="no rows"):
         constant_rows(np.zeros((0, 3)))
@@ -152,6 +166,15 @@ def test_without_one_side_a_clean_model_is_at_chance():
     assert verdicts(found) == ["pass"] * 4
     assert [finding.value for finding in found] == pytest.approx([10 / TEST] * 4, abs=1e-12)
     assert found[0].name == "without molecule, a_to_b.recall@10"
+
+
+def test_with_random_rows_a_clean_model_is_within_chance():
+    world = World(1.0, 1.0)
+
+    def fit(side: str, seed: int) -> RetrievalReport:
+        return world.fit(Links.identity(N), seed, side, lambda *rows: random_rows(*rows, seed=seed))
+
+    assert verdicts(one_modality_findings(fit, metrics=KEYS, seeds=range(3))) == ["pass"] * 4
 
 
 def test_what_is_found_without_a_side_fails():

@@ -10,12 +10,11 @@ from bridgehead.audits.finding import Finding, Listing
 from bridgehead.audits.geometry_findings import geometry_findings
 from bridgehead.audits.guided_negatives import guided_negative_findings
 from bridgehead.audits.leakage import key_leakage
-from bridgehead.audits.linear_map import LinearMap, fit_linear_map, main_directions
 from bridgehead.audits.mispairs import ScoredLinks, linear_folds, mispair_findings
 from bridgehead.audits.named import mask_names, name_shortcut
 from bridgehead.audits.near_text import near_duplicate_texts
 from bridgehead.audits.nearest import KnownPairs, nearest_neighbour_report
-from bridgehead.audits.one_modality import constant_rows, frequency_report, one_modality_findings
+from bridgehead.audits.one_modality import constant_rows, frequency_report, one_modality_findings, random_rows
 from bridgehead.audits.one_sided import one_sided_findings
 from bridgehead.audits.order import order_findings, record_items
 from bridgehead.audits.quality import broad_findings, generic_findings
@@ -47,7 +46,6 @@ __all__ = [
     "EvaluatedPart",
     "Finding",
     "KnownPairs",
-    "LinearMap",
     "Listing",
     "PairedRows",
     "ScoredLinks",
@@ -65,7 +63,6 @@ __all__ = [
     "drop_findings",
     "drops",
     "false_negative_findings",
-    "fit_linear_map",
     "frequency_report",
     "gap_findings",
     "generic_findings",
@@ -76,7 +73,6 @@ __all__ = [
     "length_shortcut",
     "linear_folds",
     "loss_findings",
-    "main_directions",
     "mask_names",
     "masked_drop",
     "mispair_findings",
@@ -90,6 +86,7 @@ __all__ = [
     "order_stretches",
     "overlap_shortcut",
     "plant_tag",
+    "random_rows",
     "recall_ceiling",
     "record_items",
     "row_classes",

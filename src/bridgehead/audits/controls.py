@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate import RetrievalReport
@@ -90,4 +90,4 @@ def lowest_mean(differences: Sequence[float]) -> float:
     if sd is None:
         raise ArgumentError("one difference has no interval; expected two or more")
     n = len(differences)
-    return mean - float(stats.t.ppf(0.975, n - 1)) * sd / float(np.sqrt(n))
+    return mean - float(stdtrit(n - 1, 0.975)) * sd / float(np.sqrt(n))

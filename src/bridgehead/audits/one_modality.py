@@ -1,4 +1,4 @@
-"""One side without content: train and evaluate with the same row for all items of a side, and find no more than chance.
+"""One side without content: train and evaluate with rows that say nothing of their items, and find no more than chance.
 
 What is still found comes from the other side alone, from how often items occur, or from the evaluation. This module
 trains nothing: `runs` hands it a `fit` function.
@@ -20,6 +20,24 @@ from bridgehead.vectors import check_rows
 Side = Literal["a", "b"]
 
 
+def random_rows(train: Any, *others: Any, seed: int = 0) -> tuple[Any, ...]:
+    """Return `train` with its rows in another order, and `others` with each row replaced by one of `train` at random.
+
+    Rows keep their scale, sparsity and number, and say nothing of the item that they stand for. A side of which all
+    rows are the same has one item for a training that merges identical ones, as that of this package does, and nothing
+    to tell it from: so this, and not `constant_rows`, is what such a training is given. No row of `train` keeps its
+    place where there are two or more. Dense or CSR as they came. Errors as `constant_rows`.
+    """
+    checked = _parts(train, others)
+    rng = np.random.default_rng(seed)
+    first = checked[0]
+    # A random cycle through all rows has no fixed point.
+    cycle = rng.permutation(first.shape[0])
+    source = np.empty_like(cycle)
+    source[cycle] = np.roll(cycle, 1)
+    return first[source], *(first[rng.integers(0, first.shape[0], part.shape[0])] for part in checked[1:])
+
+
 def constant_rows(train: Any, *others: Any) -> tuple[Any, ...]:
     """Return `train` and `others` with every row replaced by one and the same, dense or CSR as they came.
 
@@ -32,21 +50,27 @@ def constant_rows(train: Any, *others: Any) -> tuple[Any, ...]:
     >>> constant_rows(np.array([[0.0, 2.0], [2.0, 4.0]]))[0].tolist()
     [[1.0, 3.0], [1.0, 3.0]]
     """
-    checked = [check_rows(part, f"rows {number}") for number, part in enumerate((train, *others))]
+    checked = _parts(train, others)
     first = checked[0]
-    if first.shape[0] == 0:
-        raise ShapeError("train has no rows; expected at least one to take the constant row from")
-    for number, part in enumerate(checked):
-        if part.shape[1] != first.shape[1]:
-            raise ShapeError(f"rows {number} have {part.shape[1]} columns and train {first.shape[1]}; expected as many")
-        if hasattr(part, "indptr") != hasattr(first, "indptr"):
-            raise ArgumentError(f"rows {number} and train are not both dense or both CSR; expected one kind")
     if hasattr(first, "indptr"):
         mean = np.asarray(first.mean(axis=0)).ravel()
         row = sparse.csr_array(first[[int(np.argmax(np.round(first @ mean, 12)))]])
         return tuple(_repeated(row, part.shape[0]) for part in checked)
     row = first.mean(axis=0, keepdims=True, dtype=np.float64).astype(first.dtype)
     return tuple(np.repeat(row, part.shape[0], axis=0) for part in checked)
+
+
+def _parts(train: Any, others: tuple[Any, ...]) -> list[Any]:
+    checked = [check_rows(part, f"rows {number}") for number, part in enumerate((train, *others))]
+    first = checked[0]
+    if first.shape[0] == 0:
+        raise ShapeError("train has no rows; expected at least one to replace others by")
+    for number, part in enumerate(checked):
+        if part.shape[1] != first.shape[1]:
+            raise ShapeError(f"rows {number} have {part.shape[1]} columns and train {first.shape[1]}; expected as many")
+        if hasattr(part, "indptr") != hasattr(first, "indptr"):
+            raise ArgumentError(f"rows {number} and train are not both dense or both CSR; expected one kind")
+    return checked
 
 
 def _repeated(row: Any, n: int) -> Any:
@@ -80,10 +104,11 @@ def one_modality_findings(
     frequency: RetrievalReport | None = None,
     names: tuple[str, str] = ("a", "b"),
 ) -> list[Finding]:
-    """Return whether anything is found where one side's rows are all the same, in training and evaluation.
+    """Return whether anything is found where one side's rows say nothing of their items, in training and evaluation.
 
-    `fit(side, seed)` trains at the full budget with the rows of `side` replaced (`constant_rows`) and evaluates on the
-    test part with its rows replaced by the same one. `frequency` is `frequency_report` of the test links: what the
+    `fit(side, seed)` trains at the full budget with the rows of `side` replaced and evaluates on the test part with its
+    rows replaced too, both by one call of `random_rows`, or of `constant_rows` where the training can do with one item.
+    `frequency` is `frequency_report` of the test links: what the
     numbers of links alone give. `metrics` as in `shuffled_control`.
 
     A finding a side and metric, of the group "controls": value is the mean over seeds. It passes at or below the upper
@@ -118,7 +143,7 @@ def _finding(key: str, found: Levels, frequency: float | None, side: str) -> Fin
         why = f"above it by little: train {ENOUGH} models or more (here {len(found.values)}) before this counts"
         return Finding(name, found.mean, expected, "warn", why, "controls")
     why = (
-        f"all items of {side} are the same and right answers are still found: look for ties broken by the order of "
+        f"rows of {side} say nothing and right answers are still found: look for ties broken by the order of "
         "rows, for candidates that give themselves away, and for what else the model was given"
     )
     return Finding(name, found.mean, expected, "fail", why, "controls")
