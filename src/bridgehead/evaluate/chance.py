@@ -11,7 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridgehead.errors import ArgumentError
-from bridgehead.evaluate.ties import Float64Array, TieLevels, expected_metrics, expected_recall, first_place_odds
+from bridgehead.evaluate.ties import (
+    Float64Array,
+    TieLevels,
+    distinct_cases,
+    expected_metrics,
+    expected_recall,
+    first_place_odds,
+)
 from bridgehead.vectors import IntArray
 
 _TWO_SIDED_95 = 1.959963984540054
@@ -34,8 +41,8 @@ class Problems:
         """Return the problems of queries with `n_true` (n,) true items, `n_missing` (n,) of them not in the pool."""
         pool = np.broadcast_to(np.asarray(n_candidates, dtype=np.int64), n_true.shape)
         missing = np.zeros_like(n_true) if n_missing is None else n_missing
-        found, which = np.unique(np.stack([n_true, missing, pool], axis=1), axis=0, return_inverse=True)
-        return cls(found[:, 0], found[:, 1], found[:, 2], which.reshape(-1).astype(np.int64))
+        first, which = distinct_cases(n_true, missing, pool)
+        return cls(n_true[first], missing[first], pool[first], which)
 
     @property
     def reached(self) -> IntArray:

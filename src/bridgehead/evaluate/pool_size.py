@@ -13,7 +13,7 @@ import numpy as np
 
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate.intervals import bootstrap_intervals
-from bridgehead.evaluate.ties import Float64Array, TieLevels, expected_recall, first_place_odds
+from bridgehead.evaluate.ties import Float64Array, TieLevels, distinct_cases, expected_recall, first_place_odds
 from bridgehead.vectors import IntArray
 
 SIZES = (100, 1_000, 10_000, None)
@@ -73,8 +73,14 @@ def recall_by_pool(
     for size in wanted:
         if size is not None:
             _check_count(size, "sizes")
-    points = [_point(levels, k, size, entities, n_resamples, seed) for size in wanted]
-    found = [point for point in points if point is not None]
+    _check_count(k, "k")
+    curves = {
+        size: expected_recall(levels, k) if size is None else expected_recall_in_pool(levels, k, size)
+        for size in wanted
+    }
+    curves = {size: values for size, values in curves.items() if np.isfinite(values).any()}
+    intervals = {} if entities is None else _intervals(curves, entities, n_resamples, seed)
+    found = [_point(levels, k, size, values, intervals.get(size)) for size, values in curves.items()]
     whole = {point.size for point in found if point.whole and not np.ptp(levels.pool)}
     return sorted((p for p in found if p.whole or p.size not in whole), key=lambda p: (p.whole, p.size))
 
@@ -101,35 +107,43 @@ def expected_recall_in_pool(levels: TieLevels, k: int, size: int) -> Float64Arra
     result[(levels.pool < size) | (reached > size)] = np.nan
     able = np.flatnonzero((levels.pool >= size) & (reached > 0) & (reached <= size))
     columns = (levels.above[first], levels.tied[first], levels.true[first], reached, levels.pool)
-    cases, which = np.unique(np.stack([column[able] for column in columns], axis=1), axis=0, return_inverse=True)
+    occurs, which = distinct_cases(*(column[able] for column in columns))
+    cases = np.stack([column[able][occurs] for column in columns], axis=1)
     factorials = _log_factorials(int(levels.pool.max(initial=0)))
     values = [_hits(part, k, size, factorials) for part in _parts(cases)]
     if len(able):
-        result[able] = np.concatenate(values)[which.reshape(-1)]
+        result[able] = np.concatenate(values)[which]
     return result
 
 
+def _intervals(
+    curves: dict[int | None, Float64Array], entities: IntArray, n_resamples: int, seed: int
+) -> dict[int | None, tuple[float, float]]:
+    """Return the interval at each size; sizes that all queries can have share their resamples."""
+    able = {size: np.isfinite(values) for size, values in curves.items()}
+    shared = {str(size): values for size, values in curves.items() if able[size].all()}
+    spans = bootstrap_intervals(shared, entities, n_resamples, seed) if shared else {}
+    found = {size: spans[str(size)] for size in curves if str(size) in spans}
+    for size in [size for size in curves if str(size) not in shared]:
+        kept = able[size]
+        numbers = np.unique(entities[kept], return_inverse=True)[1].reshape(-1).astype(np.int64)
+        alone = bootstrap_intervals({"recall": curves[size][kept]}, numbers, n_resamples, seed)
+        if alone:
+            found[size] = alone["recall"]
+    return found
+
+
 def _point(
-    levels: TieLevels, k: int, size: int | None, entities: IntArray | None, n_resamples: int, seed: int
-) -> PoolPoint | None:
-    if size is None:
-        _check_count(k, "k")
-        values, pool = expected_recall(levels, k), levels.pool
-    else:
-        values, pool = expected_recall_in_pool(levels, k, size), np.full(levels.n_queries, size)
+    levels: TieLevels, k: int, size: int | None, values: Float64Array, interval: tuple[float, float] | None
+) -> PoolPoint:
     able = np.isfinite(values)
-    if not able.any():
-        return None
-    values, n_true, n_missing = values[able], levels.n_true[able], levels.n_missing[able]
-    interval = None
-    if entities is not None:
-        numbers = np.unique(entities[able], return_inverse=True)[1].reshape(-1).astype(np.int64)
-        interval = bootstrap_intervals({"recall": values}, numbers, n_resamples, seed).get("recall")
+    pool = levels.pool[able] if size is None else np.full(int(able.sum()), size)
+    constant = TieLevels.constant(levels.n_true[able], pool, levels.n_missing[able])
     return PoolPoint(
         size=int(np.median(levels.pool)) if size is None else int(size),
         k=int(k),
-        recall=float(values.mean()),
-        chance=float(expected_recall(TieLevels.constant(n_true, pool[able], n_missing), k).mean()),
+        recall=float(values[able].mean()),
+        chance=float(expected_recall(constant, k).mean()),
         interval=interval,
         n_queries=int(able.sum()),
         whole=size is None,
@@ -172,7 +186,7 @@ def _at_most(most: int, marked: IntArray, n: IntArray, drawn: IntArray, factoria
             + (factorials[rest] - factorials[s - x] - factorials[rest - s + x])
             - (factorials[total] - factorials[s] - factorials[total - s])
         )
-        result[able] += np.exp(log_odds).astype(np.float64)
+        result[able] += np.exp(log_odds.astype(np.float64))
     return np.minimum(result, 1.0)
 
 

@@ -187,10 +187,11 @@ def expected_reciprocal_rank(levels: TieLevels) -> Float64Array:
     single = (true == 1) & (tied > 1)
     result[single] = (_harmonic_span(levels, above, tied) / tied)[single]
     rest = np.flatnonzero((true > 1) & (true < tied))
-    cases, which = np.unique(np.stack([above, tied, true], axis=1)[rest], axis=0, return_inverse=True)
-    values = np.array([np.sum(first_place_odds(t, p) / np.arange(g + 1, g + t - p + 2)) for g, t, p in cases.tolist()])
+    first, which = distinct_cases(above[rest], tied[rest], true[rest])
+    cases = zip(*(column[rest][first].tolist() for column in (above, tied, true)), strict=True)
+    values = np.array([np.sum(first_place_odds(t, p) / np.arange(g + 1, g + t - p + 2)) for g, t, p in cases])
     if len(rest):
-        result[rest] = values[which.reshape(-1)]
+        result[rest] = values[which]
     return np.where(above < levels.pool, result, 0.0)
 
 
@@ -239,6 +240,19 @@ def expected_best_rank(levels: TieLevels) -> Float64Array:
     """
     above, tied, true = _best(levels)
     return np.asarray(above + (tied + 1.0) / (true + 1.0), dtype=np.float64)
+
+
+def distinct_cases(*columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (first, which): where each distinct combination of the columns (n,) occurs first, and each entry's number.
+
+    Column by column, which is many times as fast as finding distinct rows.
+    """
+    which = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        _, which = np.unique(which * max(1, len(values)) + place.reshape(-1), return_inverse=True)
+    _, first = np.unique(which, return_index=True)
+    return first.astype(np.int64), which.reshape(-1).astype(np.int64)
 
 
 def _best(levels: TieLevels) -> tuple[IntArray, IntArray, IntArray]:
