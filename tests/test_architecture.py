@@ -34,7 +34,7 @@ MAY_IMPORT = {
 CONFINED = {
     "torch": ["align", "negatives", "train", "runs", "encode/huggingface.py"],
     "transformers": ["encode/huggingface.py"],
-    "rdkit": ["molecules.py", "encode", "index", "depict"],
+    "rdkit": ["molecules.py", "scaffolds.py", "encode", "index", "depict"],
     "fastapi": ["serve"],
 }
 PARSERS = {"MolFromSmiles", "MolFromSmarts", "MolFromMolBlock", "MolFromInchi", "MolFromMolFile", "SmilesMolSupplier"}
