@@ -165,11 +165,15 @@ def _hits(cases: IntArray, k: int, size: int, factorials: Any) -> Float64Array:
     """Return the expected recall of cases (m, 5): above, tied, true in the best level, true in all, candidates."""
     places = cases[:, 1] - cases[:, 2] + 1
     case = np.repeat(np.arange(len(cases)), places)
-    steps = np.arange(len(case)) - np.repeat(np.cumsum(places) - places, places)
-    odds = [first_place_odds(t, p) for t, p in cases[:, 1:3].tolist()]
+    case_ends = np.cumsum(places)
+    steps = np.arange(len(case)) - np.repeat(case_ends - places, places)
+    # With one true candidate of the tied ones all places are alike, and with all of them true there is one place.
+    odds = np.where(cases[case, 2] == cases[case, 1], 1.0, 1.0 / cases[case, 1])
+    for i in np.flatnonzero((cases[:, 2] > 1) & (cases[:, 2] < cases[:, 1])).tolist():
+        odds[case_ends[i] - places[i] : case_ends[i]] = first_place_odds(*cases[i, 1:3].tolist())
     true, candidates = cases[case, 3], cases[case, 4]
     kept = _at_most(k - 1, cases[case, 0] + steps, candidates - true, size - true, factorials)
-    return np.bincount(case, np.concatenate(odds) * kept, len(cases)).astype(np.float64)
+    return np.bincount(case, odds * kept, len(cases)).astype(np.float64)
 
 
 def _at_most(most: int, marked: IntArray, n: IntArray, drawn: IntArray, factorials: Any) -> Float64Array:
