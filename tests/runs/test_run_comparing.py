@@ -92,6 +92,8 @@ def test_a_run_does_not_differ_from_itself(pair):
     assert {entry["value"] for entry in found["differences"].values()} == {0.0}
     assert {entry["p_value"] for entry in found["differences"].values()} == {1.0}
     assert {entry["corrected"]["p_value"] for entry in found["out_of_fold"]["differences"].values()} == {1.0}
+    # Two that answer alike do not tell how much two others would have to differ.
+    assert {entry["detectable"] for entry in found["differences"].values()} == {None}
     assert "both runs hold the same model" in found["notes"] and "both are the same folder" in found["notes"]
 
 

@@ -60,15 +60,24 @@ class PairedDifference:
         counts = ("n_queries", "n_entities", "n_differing")
         return {name: getattr(self, name) for name in (*names, *counts)} | {"low": low, "high": high}
 
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "PairedDifference":
+        """Return the difference of entries as `to_dict` gives them."""
+        low, high = stored["low"], stored["high"]
+        names = ("first", "second", "value", "p_value", "exact", "standard_error")
+        counts = ("n_queries", "n_entities", "n_differing")
+        interval = None if low is None else (low, high)
+        return cls(**{name: stored[name] for name in (*names, *counts)}, interval=interval)
+
     def line(self, name: str, digits: int = 3) -> str:
         """Return the difference of the metric `name` as one line to print."""
         between = ""
         if self.interval is not None:
             low, high = self.interval
-            between = f" ({low:+.{digits}f} to {high:+.{digits}f})"
+            between = f" ({low:+z.{digits}f} to {high:+z.{digits}f})"
         return (
             f"{name}: {self.first:.{digits}f} and {self.second:.{digits}f}, difference "
-            f"{self.value:+.{digits}f}{between}, p {p_text(self.p_value)}; {self.n_differing:,} of "
+            f"{self.value:+z.{digits}f}{between}, p {p_text(self.p_value)}; {self.n_differing:,} of "
             f"{self.n_entities:,} entities differ"
         )
 

@@ -158,10 +158,10 @@ def _table(
     for name, found in own.items():
         if not _is_shown(name):
             continue
-        between = "-" if found.interval is None else "{:+.3f} to {:+.3f}".format(*found.interval)
+        between = "-" if found.interval is None else "{:+z.3f} to {:+z.3f}".format(*found.interval)
         least = entries[f"{direction}.{name}"]["detectable"]
         lines.append(
-            f"  {name:<12} {found.first:>7.3f}  {found.second:>7.3f}  {found.value:>+10.3f}  {between:>16}  "
+            f"  {name:<12} {found.first:>7.3f}  {found.second:>7.3f}  {found.value:>+z10.3f}  {between:>16}  "
             f"{p_text(found.p_value).removeprefix('= '):>8}  {'-' if least is None else format(least, '.3f'):>10}"
         )
     return lines

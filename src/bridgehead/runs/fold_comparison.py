@@ -119,7 +119,7 @@ def _lines(
             if side == direction and name.startswith(_IN_TABLE):
                 folds = corrected[key]
                 lines.append(
-                    f"    {name:<12} {one.first:>7.3f}  {one.second:>7.3f}  {one.value:>+10.3f}  "
+                    f"    {name:<12} {one.first:>7.3f}  {one.second:>7.3f}  {one.value:>+z10.3f}  "
                     f"{_between(one.interval):>16}  {_p(one.p_value):>8}  {_between(folds.interval):>16}  "
                     f"{_p(folds.p_value):>8}"
                 )
@@ -131,7 +131,7 @@ def _lines(
 
 
 def _between(interval: tuple[float, float] | None) -> str:
-    return "-" if interval is None else "{:+.3f} to {:+.3f}".format(*interval)
+    return "-" if interval is None else "{:+z.3f} to {:+z.3f}".format(*interval)
 
 
 def _p(p_value: float | None) -> str:

@@ -124,7 +124,7 @@ def _detectable(queries: pl.DataFrame, direction: str, metric: str, seeds: Seque
 
     It rests on how much the answers of two trainings with other seeds differ by entity (the root mean square of the SD
     over all pairs of seeds): two settings that answer alike but for their seed. Settings that answer otherwise differ
-    more, so it is the least that any comparison on these folds can show.
+    more, so it is the least that any comparison on these folds can show. Seeds that answer alike say nothing of it.
     """
     column = "rank" if metric == "mean_rank" else metric
     if len(seeds) < 2 or column not in queries.columns:
@@ -139,8 +139,8 @@ def _detectable(queries: pl.DataFrame, direction: str, metric: str, seeds: Seque
         paired_difference(values[:, x], values[:, y], entities, n_resamples=0, n_permutations=1)
         for x, y in combinations(range(len(seeds)), 2)
     ]
-    variances = [one.sd**2 for one in found if one.sd is not None]
-    return detectable_difference(math.sqrt(float(np.mean(variances))), found[0].n_entities) if variances else None
+    variance = float(np.mean([one.sd**2 for one in found if one.sd is not None] or [0.0]))
+    return detectable_difference(math.sqrt(variance), found[0].n_entities) if variance else None
 
 
 def _unseen(trained: Sequence[Trained], means: pl.DataFrame, config: RunConfig) -> dict[str, Any] | None:

@@ -57,7 +57,10 @@ def metric_names(joined: pl.DataFrame) -> list[str]:
 
 
 def paired_entries(difference: PairedDifference) -> dict[str, Any]:
-    """Return a difference as JSON-safe entries, with `detectable`: what its queries could have shown."""
+    """Return a difference as JSON-safe entries, with `detectable`: what its queries could have shown.
+
+    It is None for one entity, and where the two answer alike throughout: what differs would be needed to tell.
+    """
     sd = difference.sd
-    least = None if sd is None else detectable_difference(sd, difference.n_entities)
+    least = detectable_difference(sd, difference.n_entities) if sd else None
     return difference.to_dict() | {"detectable": least}
