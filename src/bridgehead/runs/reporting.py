@@ -3,6 +3,9 @@
 This module is not about how they look (`report`).
 """
 
+import platform
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +13,25 @@ import numpy as np
 
 from bridgehead import report
 from bridgehead.errors import RunStateError
-from bridgehead.files import hash_file
+from bridgehead.files import hash_file, hash_json
 from bridgehead.pairs.chemicals_data import CHEMICALS_ATTRIBUTION
 from bridgehead.pairs.starter_data import ATTRIBUTION
+from bridgehead.runs.auditing.stage import audit_key
 from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
-from bridgehead.runs.contract import write_contract
+from bridgehead.runs.contract import CONTRACT_FILE, read_contract, write_contract
+from bridgehead.runs.costs import read_costs
 from bridgehead.runs.evaluating import evaluate_key, stored_control
 from bridgehead.runs.evaluation import Evaluation
 from bridgehead.runs.fitting import HEADS_FILE, trained_lines
+from bridgehead.runs.fold_store import read_folds
 from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.shown_items import ShownItems, query_cases
+from bridgehead.runs.toml import to_toml
 from bridgehead.runs.wording import closed_form_name
 from bridgehead.runs.work import Work
 
 _HEATMAP = 40
+_PACKAGES = ("bridgehead", "numpy", "scipy", "scikit-learn", "torch", "rdkit", "faiss-cpu", "transformers")
 _STARTER_LICENCE = "ODbL-1.0 AND CC-BY-SA-4.0"
 
 
@@ -34,9 +43,11 @@ def report_run(work: Work) -> Path | None:
     run = work.run
     if run.done("evaluate", evaluate_key(run)) is None:
         return None
-    write_contract(run)
+    contract = write_contract(run)
     keys = [run.record(stage)["key"] for stage in ("check", "encode", "train", "evaluate")]
-    key = stage_key(keys, _stored(run).get("key"), _refit_is_there(run), run.config.name, run.config.pairs.shown)
+    others = [_stored(run, "index").get("key"), _audits(run).get("key"), (read_folds(run) or {}).get("key")]
+    facts = run.config.model_dump(include={"name", "pairs", "encode", "contract"})
+    key = stage_key(keys, others, hash_json(contract), _refit_is_there(run), facts)
     files = [run.path("report.html"), run.path("card.md")]
     found = run.done("report", key)
     if found is None or found["sha256"] != [hash_file(path) if path.is_file() else None for path in files]:
@@ -44,7 +55,8 @@ def report_run(work: Work) -> Path | None:
         report.write_report(files[0], content)
         report.write_card(files[1], _card(content, run.config))
         hashes = [hash_file(path) for path in files]
-        run.finish("report", key, {"sha256": hashes, "lines": [f"wrote {path.name}" for path in files]})
+        lines = [f"wrote {path}" for path in (*files, run.path(CONTRACT_FILE))]
+        run.finish("report", key, {"sha256": hashes, "lines": lines})
     return files[0]
 
 
@@ -52,32 +64,89 @@ def content_of(work: Work) -> report.ReportContent:
     """Return what the report shows, from the records of the stages that are done."""
     run, config = work.run, work.run.config
     checked, encoded = run.record("check"), run.record("encode")
-    trained, measured = run.record("train"), work.evaluation
+    trained, measured, record = run.record("train"), work.evaluation, run.record("evaluate")
     control = stored_control(run)
     names = config.pairs.shown
     # Its figures come from the record: to fit it again for a page would take as long as the fit.
-    linear = run.record("evaluate").get("closed_form") or {}
-    examples = _stored(run).get("examples", [])
+    linear = record.get("closed_form") or {}
+    findings, skipped = report.audits_of(_audits(run))
+    folds = read_folds(run)
+    shown = ShownItems(work)
     return report.ReportContent(
         title=config.name,
         names=names,
         aligned=_facts(config, checked, encoded, trained),
-        query_sets=_query_sets(measured, run.record("evaluate"), names),
+        query_sets=_query_sets(measured, record, names),
         baseline="ranks by the most similar training items and the texts they carry.",
         closed_form=closed_form_name(linear["method"]) if linear else "",
         closed_form_notes=linear.get("notes", []),
         curves=report.curves_of(trained["history"], trained["best_epoch"]),
         controls=[] if control is None else report.controls_of(control, measured.all),
+        findings=findings,
+        skipped=skipped,
         heatmap=_heatmap(measured),
         data=report.data_check_of(
             checked["check"],
             {name: encoded[side]["report"] for side, name in zip(("a", "b"), names, strict=True)},
             {name: encoded[side]["failures"] for side, name in zip(("a", "b"), names, strict=True)},
         ),
-        examples=[_example(stored) for stored in examples],
+        examples=[_example(stored) for stored in _stored(run, "index").get("examples", [])],
         sources=_sources(config),
         refit=_refit_is_there(run),
+        contract=report.contract_of(read_contract(run)),
+        slices=_slices(record, names),
+        differences=_differences(record, names),
+        geometry=report.geometry_of(record["geometry"], names, shown.item, record["gap_correction"]),
+        views=_views(work),
+        cases=query_cases(work, shown),
+        folds=None if folds is None else report.folds_of(folds, names),
+        costs=report.costs_of(read_costs(run)),
+        versions=_versions(),
+        config=to_toml({**config.plain(), "folder": None}),
     )
+
+
+def _audits(run: RunFolder) -> dict[str, Any]:
+    """Return the record of the audits where it is of the present evaluation, else nothing."""
+    found = _stored(run, "audit")
+    return found if found.get("key") == audit_key(run) else {}
+
+
+def _slices(record: dict[str, Any], names: tuple[str, str]) -> list[report.SliceTable]:
+    found = []
+    for direction, (query, candidate) in (("a_to_b", names), ("b_to_a", names[::-1])):
+        own = {name.partition(".")[2]: value for name, value in record["all"].items() if name.startswith(direction)}
+        whole = report.measures_of(own)
+        found += [
+            report.slices_of(slices, name, query, candidate, whole)
+            for name, slices in record["slices"][direction].items()
+        ]
+    return found
+
+
+def _differences(record: dict[str, Any], names: tuple[str, str]) -> list[report.Difference]:
+    said = {
+        "baseline": "against the untrained baseline",
+        "closed_form": "against the closed form",
+        "closed_form_unseen_text": "against the closed form, unseen text",
+    }
+    return [
+        one for name, stored in record["against"].items() for one in report.differences_of(stored, names, said[name])
+    ]
+
+
+def _views(work: Work) -> list[report.MapView]:
+    """Both sides of some test pairs in the plane, by the rows that training starts from and by the trained ones."""
+    measured, part, first = work.evaluation, work.asked.part, work.first_asked.part
+    return report.plane_views(measured.z_a, measured.z_b, part.links, before=(first.rows_a, first.rows_b))
+
+
+def _versions() -> list[tuple[str, str]]:
+    found = [("Python", platform.python_version())]
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found.append((name, version(name)))
+    return found
 
 
 def _card(content: report.ReportContent, config: RunConfig) -> report.CardContent:
@@ -97,6 +166,9 @@ def _card(content: report.ReportContent, config: RunConfig) -> report.CardConten
         sources=content.sources,
         refit=content.refit,
         closed_form=content.closed_form,
+        contract=content.contract,
+        findings=content.findings,
+        skipped=content.skipped,
     )
 
 
@@ -128,10 +200,10 @@ def _refit_is_there(run: RunFolder) -> bool:
     return run.path("refit", HEADS_FILE).is_file()
 
 
-def _stored(run: RunFolder) -> dict[str, Any]:
-    """Return the record of the index, empty where there is none or a half one."""
+def _stored(run: RunFolder, stage: str) -> dict[str, Any]:
+    """Return the record of a stage, empty where there is none or a half one."""
     try:
-        return run.record("index")
+        return run.record(stage)
     except RunStateError:
         return {}
 
@@ -161,7 +233,8 @@ def _named(counts: dict[str, int], config: RunConfig) -> dict[str, int]:
 
 
 def _query_sets(measured: Evaluation, stored: dict[str, Any], names: tuple[str, str]) -> list[report.QuerySet]:
-    shown = _directions(measured.all, measured.baseline, stored.get("closed_form"), names)
+    pools = {side: report.pools_of(stored["by_pool"][side]) for side in ("a_to_b", "b_to_a")}
+    shown = _directions(measured.all, measured.baseline, stored.get("closed_form"), names, pools)
     sets = [report.QuerySet("all queries", shown)]
     if measured.unseen is not None:
         note = f"Only those {names[1]} items whose text no training link carries; the pool is the same."
@@ -170,12 +243,15 @@ def _query_sets(measured: Evaluation, stored: dict[str, Any], names: tuple[str, 
     return sets
 
 
-def _directions(found: Any, baseline: Any, linear: Any, names: tuple[str, str]) -> list[report.Direction]:
+def _directions(
+    found: Any, baseline: Any, linear: Any, names: tuple[str, str], pools: dict[str, Any] | None = None
+) -> list[report.Direction]:
     a, b = names
+    curves = pools or {}
     forth, back = (report.stored_measures(linear or {}, side) for side in ("a_to_b", "b_to_a"))
     return [
-        report.direction_of(found.a_to_b, a, b, baseline and baseline.a_to_b, forth),
-        report.direction_of(found.b_to_a, b, a, baseline and baseline.b_to_a, back),
+        report.direction_of(found.a_to_b, a, b, baseline and baseline.a_to_b, forth, curves.get("a_to_b", ())),
+        report.direction_of(found.b_to_a, b, a, baseline and baseline.b_to_a, back, curves.get("b_to_a", ())),
     ]
 
 
@@ -200,6 +276,20 @@ def _sources(config: RunConfig) -> list[report.Attribution]:
     sources = []
     if config.pairs.path == STARTER:
         sources.append(report.Attribution("Guide to PHARMACOLOGY", _STARTER_LICENCE, ATTRIBUTION))
-    if CHEMICALS in config.index.extra_a:
+    elif config.pairs.licence is not None:
+        sources.append(report.Attribution("pairs", config.pairs.licence))
+    if CHEMICALS in (*config.index.extra_a, *config.evaluate.pool_a):
         sources.append(report.Attribution("chemicals", "MIT", CHEMICALS_ATTRIBUTION))
+    for side, name in zip("ab", config.pairs.shown, strict=True):
+        spec, licence = getattr(config.encode, side), getattr(config.encode, f"licence_{side}")
+        # An encoder that is fitted here has no weights of somebody else.
+        if licence is not None or "hf=" in spec:
+            sources.append(report.Attribution(f"encoder of {name} ({_called(spec)})", licence or "", kind="encoder"))
     return sources
+
+
+def _called(spec: str) -> str:
+    """Return an encoder's name without the folders that a local one lies in."""
+    return " + ".join(
+        f"{kind}{equals}{Path(name).name}" for kind, equals, name in (p.partition("=") for p in spec.split(" + "))
+    )
