@@ -60,15 +60,6 @@ class PairedDifference:
         counts = ("n_queries", "n_entities", "n_differing")
         return {name: getattr(self, name) for name in (*names, *counts)} | {"low": low, "high": high}
 
-    @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "PairedDifference":
-        """Return the difference of entries as `to_dict` gives them."""
-        low, high = stored["low"], stored["high"]
-        names = ("first", "second", "value", "p_value", "exact", "standard_error")
-        counts = ("n_queries", "n_entities", "n_differing")
-        interval = None if low is None else (low, high)
-        return cls(**{name: stored[name] for name in (*names, *counts)}, interval=interval)
-
     def line(self, name: str, digits: int = 3) -> str:
         """Return the difference of the metric `name` as one line to print."""
         between = ""
