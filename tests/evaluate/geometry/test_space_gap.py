@@ -130,7 +130,9 @@ def test_a_mean_shift_takes_each_mean_away_and_makes_unit_rows():
     for shifted, z, mean in zip(mean_shift(z_a[300:], z_b[300:], fit), (z_a[300:], z_b[300:]), means, strict=True):
         expected = z / np.linalg.norm(z, axis=1, keepdims=True) - mean
         assert shifted == pytest.approx(expected / np.linalg.norm(expected, axis=1, keepdims=True), abs=1e-6)
-    assert not np.any(mean_shift(np.ones((4, 3)), np.eye(3))[0])
+    # A row that is the mean is zero, and no direction that rounding left over.
+    for n in (3, 7, 50):
+        assert not np.any(mean_shift(np.tile(z_a[:1], (n, 1)), z_b)[0])
 
 
 def test_a_gap_that_hides_mates_is_closed_and_the_gain_measured():

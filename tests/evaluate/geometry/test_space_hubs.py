@@ -47,11 +47,15 @@ def test_lists_are_those_of_a_float64_sort_whatever_the_block(dtype):
 
 
 def test_near_ties_that_float32_cannot_tell_apart_are_decided_in_float64():
-    # Cosines with the query: cos of angles that differ by 1e-9 around 45 degrees.
-    angles = np.pi / 4 + 1e-9 * np.random.default_rng(0).permutation(200)
-    candidates = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    found = k_occurrence(np.array([[1.0, 0.0]]), candidates, 10)
-    assert sorted(np.flatnonzero(found)) == sorted(np.argsort(angles)[:10]) and set(found.tolist()) == {0.0, 1.0}
+    # Angles that differ by 1e-8, in a plane that lies askew: float32 products err by more than cosines differ.
+    draw = np.random.default_rng(0)
+    plane = np.linalg.qr(draw.standard_normal((200, 2)))[0].T
+    at = lambda angles: np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane  # noqa: E731
+    angles = np.pi / 4 + 1e-8 * draw.permutation(200)
+    found = k_occurrence(at(-0.01 * np.arange(30)), at(angles), 10)
+    expected = np.zeros(200)
+    expected[np.argsort(angles)[:10]] = 30
+    assert found.tolist() == expected.tolist()
 
 
 def test_the_order_of_rows_does_not_matter():
