@@ -33,10 +33,10 @@ def one_sided_findings(
     part; `both` is the evaluation of training both, on the same queries. `metrics` are keys of both directions of
     retrieval, such as `a_to_b.recall@10` (default: recall at the largest k, and mrr).
 
-    A finding a training and metric, of the group "controls": value is `both` less the mean over seeds of the one-sided
-    runs, with the paired 95 % interval over entities in the sentence. It passes unless that interval lies below 0, in
-    which case it warns: the direction is better trained by itself. Raises `ArgumentError` (directions, seeds, metrics,
-    queries that differ). Costs a training for each direction and seed.
+    A finding a training and metric, in the names of `both`, of the group "controls": value is `both` less the mean
+    over seeds of the one-sided runs, with the paired 95 % interval over entities in the sentence. It passes unless
+    that interval lies below 0, in which case it warns: the direction is better trained by itself. Raises
+    `ArgumentError` (directions, seeds, metrics, queries that differ). Costs a training for each direction and seed.
     """
     check_seeds(seeds)
     if not directions or any(direction not in ("a_to_b", "b_to_a") for direction in directions):
@@ -65,7 +65,8 @@ def _finding(
     one = np.mean([report.direction(key)[0].per_query[metric] for report in reports], axis=0)
     paired = paired_difference(symmetric.per_query[metric], one, symmetric.entities, n_resamples, 1, seed)
     low, high = paired.interval or (paired.value, paired.value)
-    arrow = direction.replace("_to_", " -> ")
+    a, b = both.names
+    arrow = f"{a} -> {b}" if direction == "a_to_b" else f"{b} -> {a}"
     name, expected = f"trained {arrow} only, {key}", "at least 0: both directions together lose nothing to one alone"
     figures = f"{paired.first:.3f} with both and {paired.second:.3f} with one, {low:+.3f} to {high:+.3f}"
     if high < 0:
