@@ -3,12 +3,12 @@
 This module ranks nothing: two reports on the same queries come in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bridgehead.audits.controls import check_higher_is_better, usual_metrics
 from bridgehead.audits.finding import Finding
 from bridgehead.evaluate import RetrievalReport
-from bridgehead.evaluate.paired import compare_reports, p_text
+from bridgehead.evaluate.paired import PairedDifference, compare_reports, p_text
 
 
 def baseline_findings(
@@ -32,9 +32,17 @@ def baseline_findings(
     keys = list(metrics) if metrics is not None else usual_metrics(trained)
     for key in keys:
         check_higher_is_better(key)
-    found = []
     paired = compare_reports(trained, untrained, metrics=keys, n_resamples=n_resamples, seed=seed)
-    for key, difference in paired.items():
+    return judged_differences(paired, called)
+
+
+def judged_differences(differences: Mapping[str, PairedDifference], called: str) -> list[Finding]:
+    """Return the findings of `baseline_findings` for differences (trained - untrained) that were measured before.
+
+    `differences` by metric, such as `b_to_a.mrr`; `called` is the untrained scorer in sentences, a plural.
+    """
+    found = []
+    for key, difference in differences.items():
         name, expected = f"beyond {called}, {key}", f"above 0: more than {called} give"
         figures = f"{difference.first:.3f} trained and {difference.second:.3f} without"
         if difference.interval is None:

@@ -28,6 +28,10 @@ def compare(first: First, second: Second, as_json: Json = False, debug: Debug = 
 def audit(
     source: Source,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 3 where a claim fails.")] = False,
+    controls: Annotated[
+        list[str] | None,
+        typer.Option(help="Also train a control, as long as the run: within, one modality, one-sided, source tag."),
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -38,7 +42,7 @@ def audit(
     with session(as_json, debug) as current:
         from bridgehead import runs
 
-        record = runs.audit(source, progress=current.progress)
+        record = runs.audit(source, progress=current.progress, controls=controls)
         current.show(record, record["lines"])
     if strict and record["counts"]["fail"]:
         raise typer.Exit(FAILED_CLAIM)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bridgehead.evaluate import RetrievalReport, retrieval_report
 from bridgehead.evaluate.candidate_lists import choose_among
-from bridgehead.evaluate.geometry import gap_correction, geometry_report
+from bridgehead.evaluate.geometry import GapCorrection, Geometry, gap_correction, geometry_report
 from bridgehead.evaluate.grouped import grouped_reports
 from bridgehead.evaluate.paired import compare_reports, p_text
 from bridgehead.runs.evaluation import ClosedFormEvaluation
@@ -108,6 +108,11 @@ def _by_pool(work: Work) -> dict[str, dict[str, list[dict[str, Any]]]]:
 
 
 def _geometry(work: Work) -> dict[str, Any]:
+    geometry, correction = work.space
+    return {"geometry": geometry.to_dict(), "gap_correction": correction.to_dict()}
+
+
+def space_of(work: Work) -> tuple[Geometry, GapCorrection]:
     """Return the geometry of the test part, and what taking each side's mean (of the training rows) would change."""
     measured, config, test = work.evaluation, work.run.config, work.part("test")
     z_a, z_b = measured.z_a[: test.links.n_a], measured.z_b[: test.links.n_b]
@@ -127,7 +132,7 @@ def _geometry(work: Work) -> dict[str, Any]:
         seed=config.evaluate.seed,
         before=measured.all if whole else None,
     )
-    return {"geometry": geometry.to_dict(), "gap_correction": correction.to_dict()}
+    return geometry, correction
 
 
 def _grouped(work: Work) -> dict[str, Any] | None:

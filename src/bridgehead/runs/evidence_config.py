@@ -8,6 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 UNPAIRED = "unpaired"
+CONTROLS = ("within", "one modality", "one-sided", "source tag")
+"""Controls that train again, by their names in `audit.controls`."""
 
 
 class Section(BaseModel):
@@ -74,9 +76,9 @@ class AuditConfig(Section):
     columns: tuple[str, ...] = Field(
         (), description="Columns that a shortcut could use (source, instrument); left out: those of slices and group."
     )
-    controls: tuple[Literal["within", "one modality", "one-sided"], ...] = Field(
+    controls: tuple[Literal["within", "one modality", "one-sided", "source tag"], ...] = Field(
         (), description="Controls that train again, each as long as the run: links shuffled within groups, a side "
-        "without content, one direction of the loss."
+        "without content, one direction of the loss, a tag planted on pairs."
     )  # fmt: skip
     within: tuple[Literal["length", "scaffold", "class"], ...] = Field(
         ("length",), description="The groups within which the control `within` exchanges partners."

@@ -3,12 +3,12 @@
 This module is not about what the stages do (`stages`, `indexing`, `reporting`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bridgehead.errors import RunStateError
+from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import Progress
@@ -48,9 +48,17 @@ def evaluate(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
     return through(run, "evaluate", progress)
 
 
-def audit(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
-    """Judge the run by all audits that apply to it (`audit.json`, `report.html`). See `through`."""
-    return through(run, "audit", progress)
+def audit(run: RunLike, progress: Progress | None = None, controls: Sequence[str] | None = None) -> dict[str, Any]:
+    """Judge the run by all audits that apply to it (`audit.json`, `report.html`). See `through`.
+
+    `controls` are those that train again, by their names in `audit.controls`, where they are not those of the config.
+    Raises `ArgumentError` for an unknown one.
+    """
+    from bridgehead.runs.evidence_config import CONTROLS
+
+    if unknown := [name for name in controls or () if name not in CONTROLS]:
+        raise ArgumentError(f"no control {', '.join(map(repr, unknown))}; expected {', '.join(CONTROLS)}")
+    return _run(RunFolder.of(run), (*_NEEDS["audit"], "audit"), progress, controls)["audit"]
 
 
 def refit(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
@@ -106,7 +114,9 @@ def through(run: RunLike, stage: str, progress: Progress | None = None) -> dict[
     return _run(RunFolder.of(run), (*_NEEDS[stage], stage), progress)[stage]
 
 
-def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) -> dict[str, dict[str, Any]]:
+def _run(
+    folder: RunFolder, stages: tuple[str, ...], progress: Progress | None, controls: Sequence[str] | None = None
+) -> dict[str, dict[str, Any]]:
     from bridgehead.runs.costs import counted
     from bridgehead.runs.work import Work, check_part
 
@@ -114,7 +124,7 @@ def _run(folder: RunFolder, stages: tuple[str, ...], progress: Progress | None) 
     records: dict[str, dict[str, Any]] = {}
     with ExitStack() as held:
         held.enter_context(folder.writing())
-        work = Work(folder, say)
+        work = Work(folder, say, controls)
         for stage in stages:
             say(stage, "begins", None, None)
             with counted(folder, stage):

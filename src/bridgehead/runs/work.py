@@ -3,6 +3,7 @@
 This module is not about what the stages do (`stages`, `evaluating`, `auditing`, `indexing`).
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from bridgehead.align.twin import NumpyHeads
 from bridgehead.encode import Encoder
 from bridgehead.errors import LinksError
+from bridgehead.evaluate import RetrievalReport, retrieval_report
+from bridgehead.evaluate.geometry import GapCorrection, Geometry
 from bridgehead.links import Links
 from bridgehead.runs.classes import classes_of
 from bridgehead.runs.encoded import PartRows, Rows, encode_table, load_encoders
@@ -25,9 +28,11 @@ from bridgehead.runs.prepare import Prepared, Progress, prepare
 class Work:
     """A run under way in this process."""
 
-    def __init__(self, run: RunFolder, progress: Progress) -> None:
+    def __init__(self, run: RunFolder, progress: Progress, controls: Sequence[str] | None = None) -> None:
+        """Take a run up; `controls` are those that the audits train, where they are not those of the config."""
         self.run = run
         self.progress = progress
+        self.controls: tuple[str, ...] = run.config.audit.controls if controls is None else tuple(controls)
         self._further: dict[str, Further] = {}
 
     @cached_property
@@ -122,6 +127,25 @@ class Work:
         self.progress("evaluate", "retrieval on the test part, and the untrained baseline", None, None)
         first = (self.first_part("train"), self.first_asked.part)
         return measure(self.heads, self.asked, self.entities, self.unseen, self.run.config, first)
+
+    @cached_property
+    def alone(self) -> RetrievalReport:
+        """Retrieval among the items of the test part alone: without further candidates and lists, as one whole pool."""
+        measured, test, config = self.evaluation, self.part("test"), self.run.config
+        n_a, n_b = test.links.n_a, test.links.n_b
+        if (len(measured.z_a), len(measured.z_b)) == (n_a, n_b) and self.asked.candidates is None:
+            return measured.all
+        return retrieval_report(
+            measured.z_a[:n_a], measured.z_b[:n_b], test.links, ks=config.evaluate.ks, names=config.pairs.shown,
+            entities_a=self.entities[0][:n_a], entities_b=self.entities[1][:n_b], n_resamples=0,
+        )  # fmt: skip
+
+    @cached_property
+    def space(self) -> tuple[Geometry, GapCorrection]:
+        """The shape of the space of the test part, and what a correction of its gap would change."""
+        from bridgehead.runs.evidence import space_of
+
+        return space_of(self)
 
 
 def first_folder(run: RunFolder) -> tuple[str, ...]:

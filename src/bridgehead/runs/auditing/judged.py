@@ -3,20 +3,24 @@
 This module is not about the stage itself (`stage`).
 """
 
+from collections.abc import Sequence
+
 from bridgehead.audits import Finding
+from bridgehead.runs import flow
 from bridgehead.runs.auditing.stage import stored_findings
-from bridgehead.runs.flow import RunLike, through
+from bridgehead.runs.flow import RunLike
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import Progress
 
 
-def audit(run: RunLike, progress: Progress | None = None) -> list[Finding]:
+def audit(run: RunLike, progress: Progress | None = None, controls: Sequence[str] | None = None) -> list[Finding]:
     """Return what all audits that apply to a run found; stages before it run where they are not done.
 
     `run` is a run folder, a config file or a `RunConfig`. Findings come in the order of the audits; those stored in the
     folder are returned where they are of this evaluation. Which audits did not apply, and why, is in `audit.json`.
-    Raises as `bridgehead.run`.
+    `controls` are those that train again ("within", "one modality", "one-sided", "source tag") where they are not those
+    of the config. Raises as `bridgehead.run`, and `ArgumentError` for an unknown control.
     """
     opened = RunFolder.of(run)
-    through(opened, "audit", progress)
+    flow.audit(opened, progress, controls)
     return stored_findings(opened)

@@ -10,54 +10,77 @@ from dataclasses import replace
 from typing import Any
 
 from bridgehead.audits import Finding
-from bridgehead.audits.finding import Verdict
-from bridgehead.errors import BridgeheadError, ConfigError
+from bridgehead.errors import BridgeheadError, ColumnError, ConfigError, RunStateError
+from bridgehead.runs.auditing.items import further_columns
 from bridgehead.runs.auditing.registry import Audit, NotApplicable, all_audits
+from bridgehead.runs.auditing.table import VERDICTS, audit_lines
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.work import Work
-
-_VERDICTS: tuple[Verdict, ...] = ("fail", "warn", "pass")
 
 
 def audit(work: Work) -> dict[str, Any]:
     """Run the audits of a run that is evaluated, and return the record.
 
-    `findings` are entries of `Finding`, `skipped` the audits that did not run with the reason, `counts` how many
-    findings have each verdict, `seconds` what all of it cost. An audit that cannot do its work (too little data, a
-    missing extra) is skipped with the reason and stops no other. Raises `ConfigError` where `audit.skip` names none.
+    `findings` are entries of `Finding`, each with the seconds that it cost (an audit's shared among its findings),
+    `skipped` the audits that did not run with the reason, `counts` how many findings have each verdict, `costs` the
+    seconds of each audit and `seconds` those of all of it, `controls` those that train and were asked for. An audit
+    that cannot do its work (too little data, a missing extra) is skipped with the reason and stops no other. Raises
+    `ConfigError` where `audit.skip` names none, and `ColumnError` where `audit.columns` does.
     """
     run = work.run
-    key = audit_key(run)
+    key = audit_key(run, work.controls)
     if found := run.done("audit", key):
         return found
+    wanted, skipped = _wanted(work)
+    _prepare(work)
     started = time.monotonic()
     findings: list[Finding] = []
-    skipped: list[dict[str, str]] = []
-    for one in _wanted(work):
+    costs: dict[str, float] = {}
+    for one in wanted:
         work.progress("audit", one.name, None, None)
+        begun = time.monotonic()
         try:
-            findings += _timed(one, work)
+            looked = one.look(work)
         except (NotApplicable, BridgeheadError, MemoryError) as error:
+            looked = []
             skipped.append({"name": one.name, "reason": str(error) or "there is not enough memory for it"})
+        costs[one.name] = round(time.monotonic() - begun, 2)
+        findings += [replace(finding, seconds=round(costs[one.name] / len(looked), 3)) for finding in looked]
     seconds = round(time.monotonic() - started, 2)
     content = {
         "findings": [finding.to_dict() for finding in findings],
         "skipped": skipped,
-        "counts": {verdict: Counter(f.verdict for f in findings)[verdict] for verdict in _VERDICTS},
+        "counts": {verdict: Counter(f.verdict for f in findings)[verdict] for verdict in VERDICTS},
         "seconds": seconds,
+        "costs": costs,
+        "controls": list(work.controls),
     }
     return run.finish("audit", key, {**content, "lines": audit_lines(findings, skipped, seconds)})
 
 
-def audit_key(run: RunFolder) -> str:
-    """Return the key that the audits of the evaluation in the folder have; raises as `RunFolder.record`."""
+def audit_key(run: RunFolder, controls: Sequence[str] | None = None) -> str:
+    """Return the key that the audits of the evaluation in the folder have; raises as `RunFolder.record`.
+
+    `controls` are those that train and were asked for (default: those of the config).
+    """
     config = run.config
+    asked = config.audit.controls if controls is None else controls
     return stage_key(
         run.record("evaluate")["key"],
         run.record("check")["key"],
-        config.audit.model_dump(),
+        {**config.audit.model_dump(), "controls": sorted(set(asked))},
+        [config.evaluate.slices, config.pairs.group, config.pairs.names],
         [one.name for one in all_audits()],
     )
+
+
+def current_audit(run: RunFolder) -> dict[str, Any] | None:
+    """Return the record of the audits where it is of the evaluation in the folder, whichever controls it has."""
+    try:
+        record = run.record("audit")
+    except RunStateError:
+        return None
+    return record if record["key"] == audit_key(run, record.get("controls")) else None
 
 
 def stored_findings(run: RunFolder) -> list[Finding]:
@@ -65,33 +88,30 @@ def stored_findings(run: RunFolder) -> list[Finding]:
     return [Finding.of(entry) for entry in run.record("audit")["findings"]]
 
 
-def _wanted(work: Work) -> list[Audit]:
-    settings = work.run.config.audit
-    audits = all_audits()
+def _wanted(work: Work) -> tuple[list[Audit], list[dict[str, str]]]:
+    """Return the audits that run, and those that do not because nobody asked or because they were declined."""
+    settings, audits = work.run.config.audit, all_audits()
     names = [one.name for one in audits]
     if unknown := [name for name in settings.skip if name not in names]:
         raise ConfigError(f"audit.skip names {', '.join(map(repr, unknown))}; the audits are {', '.join(names)}")
-    return [one for one in audits if one.name not in settings.skip]
+    columns = further_columns(work.prepared.table)
+    if unknown := [name for name in settings.columns if name not in columns]:
+        raise ColumnError(
+            f"audit.columns: no further column {', '.join(map(repr, unknown))}; those beside the sides and the id are "
+            f"{', '.join(columns) or 'none'}"
+        )
+    found, skipped = [], []
+    for one in audits:
+        if one.name in settings.skip:
+            skipped.append({"name": one.name, "reason": "left out by audit.skip"})
+        elif one.control is not None and one.control not in work.controls:
+            skipped.append({"name": one.name, "reason": f"trains again; ask for it with --controls {one.control!r}"})
+        else:
+            found.append(one)
+    return found, skipped
 
 
-def _timed(one: Audit, work: Work) -> list[Finding]:
-    started = time.monotonic()
-    found = one.look(work)
-    each = round((time.monotonic() - started) / max(1, len(found)), 3)
-    return [replace(finding, seconds=each) for finding in found]
-
-
-def audit_lines(findings: Sequence[Finding], skipped: Sequence[dict[str, str]], seconds: float) -> list[str]:
-    """Return the findings as a table to read, failed ones first, with what each means."""
-    order = {verdict: number for number, verdict in enumerate(_VERDICTS)}
-    counts = Counter(finding.verdict for finding in findings)
-    lines = [
-        f"{len(findings)} claims in {seconds:.0f} s: "
-        + ", ".join(f"{counts[verdict]} {verdict}" for verdict in _VERDICTS)
-    ]
-    for finding in sorted(findings, key=lambda found: order[found.verdict]):
-        lines.append(f"{finding.verdict.upper():4}  {finding.name}: {finding.value:.4g} (expected {finding.expected})")
-        if finding.verdict != "pass":
-            lines.append(f"      {finding.why}")
-    lines += [f"not looked at: {one['name']} ({one['reason']})" for one in skipped]
-    return lines
+def _prepare(work: Work) -> None:
+    """Make what audits share before any of them is timed: rows, and the evaluation that they are held against."""
+    work.progress("audit", "rows and ranks", None, None)
+    _ = work.start, work.evaluation

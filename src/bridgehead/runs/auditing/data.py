@@ -1,0 +1,113 @@
+"""Quality of a run's data: texts that say little or fit many items, wrong pairs, columns out of order.
+
+All links of the table are looked at, whatever their part. This module is not about how they are judged
+(`audits.quality`, `audits.mispairs`, `audits.order`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bridgehead.audits import (
+    Finding,
+    broad_findings,
+    generic_findings,
+    linear_folds,
+    mispair_findings,
+    order_findings,
+    record_items,
+)
+from bridgehead.pairs import text_quality
+from bridgehead.runs.auditing.items import SIDES, SideName, ids_of, kind_of, same_item, shown
+from bridgehead.runs.auditing.registry import NotApplicable
+from bridgehead.runs.prepare import numbered
+from bridgehead.runs.work import Work
+
+MOSTLY_SHORT = 0.5
+"""Share of short texts above which short is what these texts are (names, labels, lists of numbers), and no fault."""
+
+
+def weak_texts(work: Work) -> list[Finding]:
+    """Count the links whose text says too little to tell one item from another."""
+    table = work.prepared.table
+    found: list[Finding] = []
+    for side in _text_sides(work):
+        items = table.side(side)
+        quality = text_quality(items.items)
+        weak = quality.generic if quality.short.mean() > MOSTLY_SHORT else quality.weak
+        found += generic_findings(
+            weak,
+            table.links,
+            side=side,
+            ids=items.ids,
+            texts=items.items,
+            rules=quality.rules,
+            name=shown(work, side),
+        )
+    return found
+
+
+def broad_texts(work: Work) -> list[Finding]:
+    """Count the links whose text fits many items of the other side."""
+    table = work.prepared.table
+    found: list[Finding] = []
+    for side in _text_sides(work):
+        items = table.side(side)
+        other: SideName = "b" if side == "a" else "a"
+        found += broad_findings(
+            table.links,
+            side=side,
+            entities=same_item(work, other, np.arange(len(table.side(other)))),
+            ids=items.ids,
+            texts=items.items,
+            name=shown(work, side),
+        )
+    return found
+
+
+def mispairs(work: Work) -> list[Finding]:
+    """Look for pairs whose partner a linear map that never saw them ranks behind random ones."""
+    part = work.start.rows.of(numbered(work.prepared.table.links.pairs))
+    seed = work.run.config.evaluate.seed
+    return mispair_findings(
+        linear_folds(part.rows_a, part.rows_b, part.links, seed=seed),
+        ids_a=ids_of(work, "a", part.items_a),
+        ids_b=ids_of(work, "b", part.items_b),
+        names=work.run.config.pairs.shown,
+        seed=seed,
+    )
+
+
+def order(work: Work) -> list[Finding]:
+    """Look for stretches of the file where one column stands a record or two above or below the other."""
+    table, rows = work.prepared.table, work.start.rows
+    items = record_items(table)
+    places = np.stack(
+        [_row_of(items[:, 0], rows.a.position), _row_of(items[:, 1], rows.b.position)],
+        axis=1,
+    )
+    ids = [str(number) for number in range(table.n_records)]
+    for number, id_ in table.records.select("_row", "_id").iter_rows():
+        ids[number] = str(id_)
+    return order_findings(
+        rows.a.encoded.rows,
+        rows.b.encoded.rows,
+        places,
+        ids=ids,
+        names=work.run.config.pairs.shown,
+        seed=work.run.config.evaluate.seed,
+    )
+
+
+def _row_of(items: Any, position: Any) -> Any:
+    """Return the row of each item number, -1 for no item and for an item without a row."""
+    if not len(position):
+        return np.full(len(items), -1, dtype=np.int64)
+    return np.where(items >= 0, position[np.maximum(items, 0)], -1)
+
+
+def _text_sides(work: Work) -> list[SideName]:
+    sides = [side for side in SIDES if kind_of(work, side) == "text"]
+    if not sides:
+        raise NotApplicable("needs a side of texts")
+    return sides
