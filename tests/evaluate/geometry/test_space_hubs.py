@@ -47,15 +47,17 @@ def test_lists_are_those_of_a_float64_sort_whatever_the_block(dtype):
 
 
 def test_near_ties_that_float32_cannot_tell_apart_are_decided_in_float64():
-    # Angles that differ by 1e-8, in a plane that lies askew: float32 products err by more than cosines differ.
+    # Unlike rows whose cosines with the query differ by 1e-9: float32 products err by more, each in its own way.
     draw = np.random.default_rng(0)
-    plane = np.linalg.qr(draw.standard_normal((200, 2)))[0].T
-    at = lambda angles: np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane  # noqa: E731
-    angles = np.pi / 4 + 1e-8 * draw.permutation(200)
-    found = k_occurrence(at(-0.01 * np.arange(30)), at(angles), 10)
-    expected = np.zeros(200)
-    expected[np.argsort(angles)[:10]] = 30
-    assert found.tolist() == expected.tolist()
+    query = np.zeros(64)
+    query[0] = 1
+    cosines = 0.7 + 1e-9 * draw.permutation(200)
+    rest = draw.standard_normal((200, 63))
+    rest *= (np.sqrt(1 - cosines**2) / np.linalg.norm(rest, axis=1))[:, None]
+    turned = np.linalg.qr(draw.standard_normal((64, 64)))[0]
+    candidates = np.concatenate([cosines[:, None], rest], axis=1) @ turned
+    found = k_occurrence(query[None] @ turned, candidates, 10)
+    assert sorted(np.flatnonzero(found)) == sorted(np.argsort(-cosines)[:10]) and set(found.tolist()) == {0.0, 1.0}
 
 
 def test_the_order_of_rows_does_not_matter():
