@@ -20,6 +20,7 @@ from bridgehead.pairs.sources import find_files
 from bridgehead.pairs.starter_data import starter_path
 from bridgehead.pairs.table import RESERVED
 from bridgehead.runs.config import CHEMICALS, STARTER, PairsConfig, RunConfig
+from bridgehead.runs.evidence_config import UNPAIRED
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.identities import identities_of
 from bridgehead.texts import normalise
@@ -67,10 +68,12 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     """
     config = run.config
     table = read_table(config.pairs)
-    for pool in config.index.extra_a:
-        if pool != CHEMICALS:
+    evaluate = config.evaluate
+    lists = [file for file in (evaluate.candidates_a, evaluate.candidates_b) if file is not None]
+    for place in (*config.index.extra_a, *evaluate.pool_a, *evaluate.pool_b, *lists):
+        if place not in (CHEMICALS, UNPAIRED):
             # Said now, not after the training.
-            find_files(pool)
+            find_files(place)
     identities: dict[str, list[molecules.Identity]] = {}
     for side, kind in (("a", config.pairs.kind_a), ("b", config.pairs.kind_b)):
         if kind == "molecule":
