@@ -1,6 +1,7 @@
 """How answers move with the candidates: worked by hand, and the sets that prompts suggest."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -109,3 +110,13 @@ def test_sets_in_which_a_class_would_say_nothing_are_left_out_and_classes_are_ch
 def test_sets_that_do_not_fit_are_refused(items, sets, error, message):
     with pytest.raises(error, match=message):
         candidate_set_sensitivity(items, np.eye(3), sets)
+
+
+def test_scores_of_all_items_are_never_held_at_once():
+    items, classes = np.random.default_rng(0).standard_normal((40_000, 4)), np.random.default_rng(1).random((300, 4))
+    tracemalloc.start()
+    candidate_set_sensitivity(items, classes, [CandidateSet("same", classes, np.arange(300))], block=500)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # All cosines in float64 would be 96 MB.
+    assert peak < 30e6

@@ -157,6 +157,8 @@ def _answers(
     """Return the class of each item's nearest candidate, and that candidate's share."""
     # Candidates in the order of their classes, so that a tie is won by the lowest class whatever the set.
     order = np.argsort(class_of, kind="stable")
-    parts = list(Classes(to_numpy(rows)[order], name).blocks(z_items, scale, block))
-    answers = np.concatenate([class_of[order][part.answer] for part in parts])
-    return answers, np.concatenate([part.shares.max(axis=1) for part in parts])
+    answers, shares = [], []
+    for part in Classes(to_numpy(rows)[order], name).blocks(z_items, scale, block):
+        answers.append(class_of[order][part.answer])
+        shares.append(part.shares.max(axis=1))
+    return np.concatenate(answers), np.concatenate(shares)
