@@ -42,7 +42,13 @@ def test_the_code_of_the_page_on_training_runs_from_top_to_bottom(capsys):
     assert "(300, 5)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["index.md", "cli.md", "config.md", "training.md"])
+def test_the_code_of_the_page_on_comparing_runs(capsys):
+    for block in re.findall(r"^```python\n(.*?)^```", page("comparing.md"), flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "comparing.md", "exec"), {"__name__": "comparing"})
+    assert "a_to_b.recall@1: 0.675 and 0.525" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["index.md", "cli.md", "config.md", "training.md", "comparing.md"])
 def test_links_between_pages_lead_somewhere(name):
     for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", page(name)):
         assert (ROOT / "docs" / target).exists(), f"{name} points to {target}"

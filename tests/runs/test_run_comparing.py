@@ -165,6 +165,13 @@ def test_an_evaluation_of_other_heads_than_the_run_holds_is_refused(copied):
         runs.compare_runs(copied[0], run)
 
 
+def test_a_config_that_was_changed_since_the_training_is_said(copied):
+    changed = copied[1].config.train.model_copy(update={"epochs": 2})
+    run = runs.RunFolder(copied[1].folder, copied[1].config.model_copy(update={"train": changed}))
+    notes = runs.compare_runs(copied[0], run)["notes"]
+    assert any("has other settings of training than its model was trained with" in note for note in notes)
+
+
 def test_queries_that_do_not_fit_the_contract_are_refused(copied):
     table = read_queries(copied[1])
     path = copied[1].path("queries.parquet")

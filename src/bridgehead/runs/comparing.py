@@ -5,7 +5,7 @@ module is not about the tests themselves (`evaluate.paired`, `evaluate.folds`) o
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def compare_runs(
         "model": model,
         "differences": {key: paired_entries(one) for key, one in found.items()},
         "out_of_fold": folds,
-        "notes": [*_notes(runs, model), *why],
+        "notes": [*_notes(runs, contracts, model), *why],
     }
     return content | {"lines": compare_lines(content, found, runs[0].config.pairs.shown)}
 
@@ -108,8 +108,14 @@ def _short(value: Any) -> str:
     return text[:12] if len(text) == _HASH and text.isalnum() else text
 
 
-def _notes(runs: tuple[RunFolder, RunFolder], model: list[str]) -> list[str]:
+def _notes(runs: Sequence[RunFolder], contracts: Sequence[Mapping[str, Any]], model: list[str]) -> list[str]:
     notes = []
+    for run, contract in zip(runs, contracts, strict=True):
+        if contract["model"].get("training") != run.config.train.fingerprint():
+            notes.append(
+                f"the config of {run.folder} has other settings of training than its model was trained with; run: "
+                f"bridgehead evaluate {run.folder}"
+            )
     if not model:
         notes.append("both runs hold the same model")
     if runs[0].folder.resolve() == runs[1].folder.resolve():

@@ -189,8 +189,7 @@ def fold_lines(content: Mapping[str, Any], config: RunConfig) -> list[str]:
     times = f", dealt {content['n_repeats']} times" if content["n_repeats"] > 1 else ""
     lines = [
         f"cross-validation: {content['n_folds']} folds of entities of {held}{times}, {content['n_seeds']} "
-        f"seed{'s' if content['n_seeds'] > 1 else ''} each ({n_models} trainings); encoders and heads of a fold never "
-        "saw it",
+        f"seed{'s' if content['n_seeds'] > 1 else ''} each ({n_models} trainings); no model saw its fold",
     ]
     measures = content["measures"]
     for direction, (query, candidate) in zip(DIRECTIONS, ((a, b), (b, a)), strict=True):
