@@ -156,6 +156,18 @@ def test_rows_that_say_nothing_warn():
     assert [f.verdict for f in order_findings(*noise, declared(np.arange(200)))] == ["warn"]
 
 
+def test_the_same_file_gives_the_same_answer_and_larger_shifts_can_be_asked_for(rows):
+    moved = np.roll(np.arange(N), -5)
+    assert found(rows, moved, most_shift=6, seed=4) == [(0, N - 1, -5)]
+    assert order_findings(*rows, declared(moved)) == order_findings(*rows, declared(moved))
+    assert [f.verdict for f in order_findings(*rows, declared(moved))] == ["warn"]
+
+
+def test_sparse_rows_without_an_entry_say_nothing_and_break_nothing():
+    empty = sparse.csr_array((200, 500))
+    assert [f.verdict for f in order_findings(empty, empty, declared(np.arange(200)))] == ["warn"]
+
+
 def test_what_cannot_be_judged_is_refused(rows):
     pairs = declared(np.arange(N))
     with pytest.raises(ArgumentError, match="63 records have both sides; expected at least 64"):

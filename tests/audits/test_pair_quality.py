@@ -22,6 +22,8 @@ def test_the_share_of_links_with_a_weak_description_decides(n_weak, verdict):
     (found,) = generic_findings(np.arange(100) < n_weak, Links.identity(100))
     assert (found.verdict, found.value, found.group) == (verdict, n_weak / 100, "data")
     assert (found.listed is None) == (n_weak == 0)
+    if found.listed is not None:
+        assert (len(found.listed.rows), found.listed.total) == (min(n_weak, 20), n_weak)
 
 
 def test_a_weak_description_of_many_links_weighs_as_many_and_is_listed_first():

@@ -59,7 +59,7 @@ def linear_folds(
 
     Raw rows, dense or CSR, in `rank` main directions. Links that share an item, through others too, come into one fold,
     where no such component holds over a fifth of a; else all links of an item of a do. Raises `ArgumentError` for fewer
-    than 64 links or a number of folds under 2, `ShapeError`, `NonFiniteRowsError`. Costs about 2 s for 10,000 sparse
+    than 64 links or a number of folds under 2, `ShapeError`, `NonFiniteRowsError`. Costs about 3 s for 10,000 sparse
     rows on one core.
     """
     if isinstance(n_folds, bool) or not isinstance(n_folds, int | np.integer) or n_folds < 2:

@@ -5,12 +5,13 @@ links hangs on it. It is not about wrong pairs (`mispairs`) or about what duplic
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from bridgehead.audits.finding import Finding, Listing
-from bridgehead.audits.listed import namer, worst
+from bridgehead.audits.listed import MOST_LISTED, namer, worst
 from bridgehead.audits.shuffled import label_numbers
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.links import Links
@@ -59,15 +60,15 @@ def generic_findings(
     share = float(times[mask].sum() / len(links))
     title, expected = f"generic {name}", f"at most {LITTLE:g} of the links"
     linked = np.flatnonzero(mask & (times > 0))
-    order = linked[np.lexsort((linked, -times[linked]))].tolist()
+    order = linked[np.lexsort((linked, -times[linked]))]
     columns = [name, "links", *(["rule"] if rules is not None else []), *(["text"] if texts is not None else [])]
     rows = [
         [called(i), int(times[i])]
         + ([rules[i]] if rules is not None else [])
         + ([texts[i]] if texts is not None else [])
-        for i in order
+        for i in order[:MOST_LISTED].tolist()
     ]
-    listed = worst(columns, rows, "those with most links first")
+    listed = _listed(columns, rows, len(order), "those with most links first")
     counted = f"{len(order):,} of {int((times > 0).sum()):,} say too little to tell one item from another"
     if share <= LITTLE:
         return [Finding(title, share, expected, "pass", counted, "data", listed=listed)]
@@ -107,8 +108,9 @@ def broad_findings(
     order = np.flatnonzero(broad)
     order = order[np.lexsort((order, -fits[order]))]
     columns = [name, "fits", *(["text"] if texts is not None else [])]
-    rows = [[called(i), int(fits[i]), *([texts[i]] if texts is not None else [])] for i in order.tolist()]
-    listed: Listing | None = worst(columns, rows, "those that fit most first")
+    shown = order[:MOST_LISTED].tolist()
+    rows = [[called(i), int(fits[i]), *([texts[i]] if texts is not None else [])] for i in shown]
+    listed = _listed(columns, rows, len(order), "those that fit most first")
     counted = f"{int(broad.sum()):,} of {int((fits > 0).sum()):,} fit over {MANY} items, the broadest {most:,}"
     if share <= MANY_SHARE:
         return [Finding(title, share, expected, "pass", counted, "data", listed=listed)]
@@ -117,6 +119,12 @@ def broad_findings(
         "let no batch hold two items that share one"
     )
     return [Finding(title, share, expected, "warn", why, "data", listed=listed)]
+
+
+def _listed(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int, note: str) -> Listing | None:
+    """Return the first cases of `total`, or None where there are none."""
+    found = worst(columns, rows, note)
+    return None if found is None else replace(found, total=total)
 
 
 def _column(side: str, links: Links) -> tuple[int, int]:
