@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate import report_from_scores, retrieval_report
+from bridgehead.evaluate import listed, report_from_scores, retrieval_report
 from bridgehead.evaluate.listed import CandidateLists
 from bridgehead.links import Links
 from reference import cosine_loop, metrics_of_order, orders_of
@@ -73,6 +73,21 @@ def test_lists_of_everything_give_what_no_lists_give(block: int | None) -> None:
     for column in ("query", "above", "tied", "true"):
         found = getattr(listed.b_to_a.levels, column)
         np.testing.assert_array_equal(found, getattr(whole.b_to_a.levels, column))
+
+
+def test_it_does_not_matter_whether_unit_rows_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    z_a, z_b = rng.normal(size=(30, 5)).astype(np.float32), rng.normal(size=(25, 5)).astype(np.float32)
+    z_b[7] *= 1e30
+    lists = ragged(rng, 30, 25)
+    links = Links(np.argwhere(rng.random((30, 25)) < 0.2), 30, 25)
+    found = []
+    for budget in (1 << 20, 0):
+        monkeypatch.setattr(listed, "_UNITS_BYTES", budget)
+        monkeypatch.setattr(listed, "_ROWS_BYTES", 5 * 2 * 8 * 7)
+        found.append(retrieval_report(z_a, z_b, links, n_resamples=0, candidates=(lists, None)).a_to_b)
+    assert found[0].to_dict() == found[1].to_dict()
+    np.testing.assert_allclose(found[0].true_scores, found[1].true_scores, atol=1e-15)
 
 
 def test_the_same_lists_in_every_form() -> None:

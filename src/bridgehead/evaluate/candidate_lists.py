@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate.listed import distinct_keys
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, to_numpy
 
@@ -104,7 +105,8 @@ def _by_places(
     lacking = n_others
     while lacking.any():
         query = np.repeat(np.arange(len(rows), dtype=np.int64), lacking)
-        found = np.union1d(found, query * size + rng.integers(0, (n_candidates - n_true)[query]))
+        drawn = query * size + rng.integers(0, (n_candidates - n_true)[query])
+        found = distinct_keys(np.concatenate([found, drawn]))
         lacking = n_others - np.bincount(found // size, minlength=len(rows))
     query, place = np.divmod(found, size)
     # The true ones that stand before the other at this place: the j-th true one has true[j] - j others before it.

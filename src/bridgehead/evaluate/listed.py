@@ -20,6 +20,7 @@ from bridgehead.vectors import IntArray, block_rows, to_numpy
 
 _PAIRS_AT_ONCE = 1 << 20
 _ROWS_BYTES = 4 << 20
+_UNITS_BYTES = 256 << 20
 _SCORES_BYTES = 64 << 20
 
 
@@ -49,7 +50,7 @@ class CandidateLists:
         indptr, indices = _as_csr(given, n_queries, n_candidates, name)
         _check(indptr, indices, n_queries, n_candidates, name)
         query = np.repeat(np.arange(n_queries, dtype=np.int64), np.diff(indptr))
-        keys = np.unique(query * max(1, n_candidates) + indices)
+        keys = distinct_keys(query * max(1, n_candidates) + indices)
         query, indices = np.divmod(keys, max(1, n_candidates))
         indptr = np.searchsorted(query, np.arange(n_queries + 1)).astype(np.int64)
         return cls(indptr, indices, n_candidates)
@@ -67,6 +68,12 @@ class CandidateLists:
         return np.repeat(np.arange(len(rows), dtype=np.int64), sizes), self.indices[places]
 
 
+def distinct_keys(keys: IntArray) -> IntArray:
+    """Return the distinct integers, ascending; for keys that are nearly ascending already, faster than `np.unique`."""
+    ordered = np.sort(keys, kind="stable")
+    return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]], dtype=np.int64)
+
+
 def levels_of_listed_rows(
     queries: CosineRows, candidates: CosineRows, truth: Truth, lists: CandidateLists, block: int | None = None
 ) -> tuple[TieLevels, Float64Array]:
@@ -76,17 +83,48 @@ def levels_of_listed_rows(
     Time is of the order of all listed pairs, memory O(block x longest list + rows).
     """
     pieces = []
+    scorer = _PairScorer(queries, candidates)
     for part in _query_blocks(lists.sizes[truth.rows], block):
         own = _part(truth, part)
         query, candidate = lists.entries(own.rows)
-        scores = np.empty(len(query))
-        step = block_rows(3 * max(1, queries.n_columns), 8, _ROWS_BYTES)
-        for start in range(0, len(query), step):
-            pairs = slice(start, start + step)
-            units = queries.unit64(own.rows[query[pairs]])
-            scores[pairs] = (units * candidates.unit64(candidate[pairs])).sum(axis=1)
+        scores = scorer.scores(own.rows, query, candidate)
         pieces.append(_levels_of_block(scores, query, candidate, own, lists.n_candidates))
     return _joined(pieces, truth, lists)
+
+
+class _PairScorer:
+    """Cosines of given pairs of rows, in memory that is used again for each few hundred of them."""
+
+    def __init__(self, queries: CosineRows, candidates: CosineRows) -> None:
+        self._queries, self._candidates = queries, candidates
+        width = max(1, queries.n_columns)
+        self._step = block_rows(2 * width, 8, _ROWS_BYTES)
+        self._left, self._right = np.empty((2, self._step, queries.n_columns))
+        # Most rows stand in many lists: they are made unit rows once where that fits, else for every list again.
+        fits = len(candidates) * width * 8 <= _UNITS_BYTES
+        self._units = candidates.unit64(slice(None)) if fits else None
+        self._read = candidates.reader(self._step)
+
+    def scores(self, rows: IntArray, query: IntArray, candidate: IntArray) -> Float64Array:
+        """Return the cosine of the query `rows[query[i]]` with `candidate[i]`, (m,); `query` ascends."""
+        scores = np.empty(len(query))
+        for start in range(0, len(query), self._step):
+            pairs = slice(start, min(start + self._step, len(query)))
+            first, last = int(query[start]), int(query[pairs.stop - 1])
+            asking = self._queries.unit64(rows[first : last + 1])
+            left = self._left[: pairs.stop - start]
+            np.take(asking, query[pairs] - first, axis=0, out=left, mode="clip")
+            scores[pairs] = np.einsum("ij,ij->i", left, self._found(candidate[pairs]))
+        return scores
+
+    def _found(self, candidate: IntArray) -> Float64Array:
+        if self._units is not None:
+            right = self._right[: len(candidate)]
+            # Without the mode, take() would fill memory of its own first; no index is out of range.
+            return np.asarray(np.take(self._units, candidate, axis=0, out=right, mode="clip"))
+        right = self._read(candidate)
+        right /= self._candidates.length[candidate, None]
+        return right
 
 
 def levels_of_listed_scores(
