@@ -1,5 +1,6 @@
 """Opening a run folder with real encoders and heads, without torch on the way to an answer."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 import bridgehead
 from bridgehead.encode import make_encoder
 from bridgehead.errors import ArgumentError, InputFileNotFoundError, MismatchError
+from bridgehead.evaluate.zero_shot import class_prototypes, classify_rows, prompts_of
 from bridgehead.index import IndexSide, build_index
 from bridgehead.search import canary_attachments, item_kind, model_fingerprint, open_space, open_space_of
 
@@ -82,10 +84,42 @@ def test_a_query_over_ngrams_and_fingerprints_imports_no_torch(run):
         "assert not heavy, heavy\n"
         f"space = bridgehead.search.open_space({str(run)!r})\n"
         "assert space.search('reduces fever') and space.search('c1ccccc1O')\n"
+        "assert space.classify(['c1ccccc1O'], ['fever', 'beta blocker']).items\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)\n"
     )
     path = str(Path(bridgehead.__file__).parent.parent)
     subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": path})
+
+
+def test_molecules_are_put_to_texts_and_texts_to_molecules_with_real_encoders(run):
+    with open_space(run) as space:
+        found = space.classify([SMILES[1], "C1CC(", SMILES[0]], TEXTS, ["{}", "it {}"])
+        back = space.classify(TEXTS, SMILES[:3], of="molecule", k=1)
+        assert [one.position for one in found.items] == [0, 2] and found.unread[0].position == 1
+        rows = space.heads.project_a(space.encoders["a"].encode([SMILES[1], SMILES[0]]).rows)
+        prompts = prompts_of(TEXTS, ["{}", "it {}"])
+        words = space.heads.project_b(space.encoders["b"].encode(list(prompts.texts)).rows)
+        expected = classify_rows(rows, class_prototypes(words, prompts.class_of))
+        assert [[one.label for one in item.labels] for item in found.items] == [
+            [TEXTS[c] for c in row] for row in expected.classes.tolist()
+        ]
+        assert found.logit_scale == space.heads.logit_scale and found.logit_scale == pytest.approx(1 / 0.07)
+        assert len(back.items) == 5 and {one.answer for one in back.items} <= set(SMILES)
+        with pytest.raises(ArgumentError, match="1 of 2 labels cannot be candidates, read as molecule: 'aspirin'"):
+            space.classify(TEXTS, [SMILES[0], "aspirin"], of="molecule")
+
+
+def test_the_command_gives_what_the_library_gives(run):
+    from typer.testing import CliRunner
+
+    from bridgehead.cli.commands import app
+
+    options = ["--labels", ",".join(TEXTS), "--item", SMILES[0], "--item", "C1CC(", "--json"]
+    done = CliRunner().invoke(app, ["classify", str(run), *options])
+    assert done.exit_code == 0, done.output
+    with open_space(run) as space:
+        found = space.classify([SMILES[0], "C1CC("], TEXTS)
+    assert json.loads(done.stdout) == json.loads(json.dumps(found.to_dict() | {"heads": "refit"}))
 
 
 def test_other_heads_are_refused(copy):
