@@ -139,7 +139,7 @@ def _finding(
     else:
         expected = f"at most {ALLOWED_SHARE:g}: the split does not hold {level} apart"
         if share > ALLOWED_SHARE:
-            verdict, why = "warn", f"{why}: this split allows it, and figures say less about a new {level}"
+            verdict, why = "warn", f"{why}: this split allows it, so read the figures for unseen ones apart"
     columns = (f"{second} {side}", level, f"{first} {side}", f"{first} items with it")
     rows = [(name(item), str(key), name(others[0]), len(others)) for item, key, others in shared]
     return Finding(f"{side} in {second} and {first}, by {level}", share, expected, verdict, why, "leakage",

@@ -20,13 +20,14 @@ from bridgehead.audits.leakage import members
 from bridgehead.audits.listed import namer, worst
 from bridgehead.errors import ArgumentError, MissingExtraError
 from bridgehead.texts import normalise
+from bridgehead.vectors import IntArray
 
 WARN_SHARE, FAIL_SHARE = 0.01, 0.1
 """Under 1 % of the test texts cannot move a recall by more than 0.01, less than its interval at any usual size. Above
 10 % a figure for texts that training has not seen is no longer one."""
 
 _MISSED = 0.01
-_EXACT_LOOKS = 32
+_SIGNATURE_LOOKS, _EXACT_LOOKS = 512, 32
 _WORD = re.compile(r"\w+")
 
 Shingles = npt.NDArray[np.uint64]
@@ -55,10 +56,10 @@ def near_duplicate_texts(
     warns, above 10 % it fails.
 
     Signatures have `n_permutations` hashes, cut into bands so that a pair just at the threshold is missed with a
-    probability under 1 % (a nearer one far less); of the candidates of a text the 32 that look nearest are compared
-    exactly. Texts without any word are left out; when no test text is left there is no finding. Texts are hashed as
-    they are, seeded by `seed`: the same texts give the same finding in any order. Cost: about 2 s for 15,000
-    descriptions, and up to ten times that where thousands of texts are made from one template.
+    probability under 1 % (a nearer one far less); of the candidates of a text the 32 that look nearest by their
+    signatures are compared exactly. Texts without any word are left out; when no test text is left there is no finding.
+    Texts are hashed as they are, seeded by `seed`: the same texts give the same finding in any order. Cost: about 2 s
+    for 15,000 descriptions, and some seconds more where thousands of texts are made from one template.
 
     Raises `MissingExtraError` without datasketch, `ArgumentError` for a threshold outside (0, 1], words under 1, fewer
     than 16 permutations, parts that are empty or out of range and items that are no texts.
@@ -132,7 +133,7 @@ def _jaccard(left: Shingles, right: Shingles) -> float:
 
 
 class _Neighbours:
-    """The distinct shingle sets of training texts, searched by their signatures."""
+    """The distinct shingle sets of training texts, searched by bands of their signatures."""
 
     def __init__(self, sets: dict[int, Shingles], threshold: float, n_permutations: int, seed: int) -> None:
         distinct: dict[bytes, int] = {}
@@ -141,38 +142,69 @@ class _Neighbours:
         # In an order of their own, so that which candidates are looked at does not depend on the order of the texts.
         self._items = [distinct[key] for key in sorted(distinct)]
         self._sets = [sets[item] for item in self._items]
-        self._options = {"num_perm": n_permutations, "seed": seed, "hashfunc": _low_bits}
-        hashes, lsh = _datasketch()
-        signatures = hashes.bulk([one.tolist() for one in self._sets], **self._options)
-        self._search = lsh(num_perm=n_permutations, params=_bands(threshold, n_permutations))
-        for number, signature in enumerate(signatures):
-            self._search.insert(number, signature)
-        self._signatures = np.array([one.hashvalues for one in signatures]).reshape(len(signatures), n_permutations)
+        self._seed, self._n_permutations = seed, n_permutations
+        n_bands, width = _bands(threshold, n_permutations)
+        self._bands = [slice(start, start + width) for start in range(0, n_bands * width, width)]
+        self._signatures = _signatures(self._sets, n_permutations, seed)
+        self._buckets = [_buckets(self._signatures[:, band]) for band in self._bands]
 
     def of(self, sets: dict[int, Shingles]) -> dict[int, tuple[float, int]]:
         """Return item -> (highest Jaccard index with a training text, that text), where there is any candidate."""
-        signatures = _datasketch()[0].bulk([one.tolist() for one in sets.values()], **self._options)
+        signatures = _signatures(list(sets.values()), self._n_permutations, self._seed)
         found = {}
         for (item, own), signature in zip(sets.items(), signatures, strict=True):
-            candidates = np.sort(np.array(self._search.query(signature), dtype=np.int64))
-            if len(candidates) > _EXACT_LOOKS:
-                alike = (self._signatures[candidates] == signature.hashvalues).mean(axis=1)
-                candidates = candidates[np.argsort(-alike, kind="stable")[:_EXACT_LOOKS]]
+            candidates = self._candidates(signature)
             if len(candidates):
                 exact = [_jaccard(own, self._sets[number]) for number in candidates.tolist()]
                 best = int(np.argmax(exact))
                 found[item] = exact[best], self._items[candidates[best]]
         return found
 
+    def _candidates(self, signature: IntArray) -> IntArray:
+        """Return the texts that agree in a band: of many, those that agree in most bands and then in most hashes."""
+        nothing = np.zeros(0, dtype=np.int64)
+        hits = [
+            bucket.get(signature[band].tobytes(), nothing)
+            for bucket, band in zip(self._buckets, self._bands, strict=True)
+        ]
+        # How many bands agree, by counting: sorting the hits would take most of the time where there are many.
+        counts = np.bincount(np.concatenate(hits), minlength=1)
+        candidates = np.flatnonzero(counts)
+        agreeing = counts[candidates]
+        if len(candidates) > _SIGNATURE_LOOKS:
+            candidates = candidates[np.argsort(-agreeing, kind="stable")[:_SIGNATURE_LOOKS]]
+        if len(candidates) > _EXACT_LOOKS:
+            alike = (self._signatures[candidates] == signature).sum(axis=1)
+            candidates = candidates[np.lexsort((candidates, -alike))[:_EXACT_LOOKS]]
+        return candidates
+
+
+def _signatures(sets: Sequence[Shingles], n_permutations: int, seed: int) -> IntArray:
+    """Return the MinHash signatures, (n, n_permutations)."""
+    try:
+        minhash = import_module("datasketch").MinHash
+    except ImportError as error:
+        raise MissingExtraError("datasketch", "audit") from error
+    options = {"num_perm": n_permutations, "seed": seed, "hashfunc": _low_bits}
+    made = minhash.bulk([one.tolist() for one in sets], **options)
+    return np.array([one.hashvalues for one in made], dtype=np.int64).reshape(len(made), n_permutations)
+
+
+def _buckets(band: IntArray) -> dict[bytes, IntArray]:
+    """Return the rows of each distinct band of signatures, ascending."""
+    found: dict[bytes, list[int]] = {}
+    for row, values in enumerate(band):
+        found.setdefault(values.tobytes(), []).append(row)
+    return {key: np.array(rows, dtype=np.int64) for key, rows in found.items()}
+
 
 def _bands(threshold: float, n_permutations: int) -> tuple[int, int]:
     """Return (bands, rows in a band): the most rows with which a pair at the threshold is missed in under 1 %.
 
     A pair with Jaccard index s agrees in a band of r rows with probability s^r, and is missed by all b bands with
-    probability (1 - s^r)^b. One row a band is the most that can be done for a low threshold, two
-    bands the fewest that datasketch takes.
+    probability (1 - s^r)^b. One row a band is the most that can be done for a low threshold.
     """
-    for rows in range(n_permutations // 2, 1, -1):
+    for rows in range(n_permutations, 1, -1):
         bands = n_permutations // rows
         if (1 - threshold**rows) ** bands <= _MISSED:
             return bands, rows
@@ -182,11 +214,3 @@ def _bands(threshold: float, n_permutations: int) -> tuple[int, int]:
 def _low_bits(value: int) -> int:
     """Return 32 bits of what is a hash already: signatures take no more."""
     return value & 0xFFFFFFFF
-
-
-def _datasketch() -> tuple[Any, Any]:
-    try:
-        module = import_module("datasketch")
-    except ImportError as error:
-        raise MissingExtraError("datasketch", "audit") from error
-    return module.MinHash, module.MinHashLSH
