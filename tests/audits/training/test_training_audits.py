@@ -168,6 +168,11 @@ def test_recall_that_falls_fails_and_recall_past_its_best_warns():
     assert verdicts(convergence_findings(history(valid_mrr=[0.1, 0.6, 0.5, 0.4]))) == {"recall climbs": "warn"}
 
 
+def test_recall_that_was_full_from_the_start_is_no_fault():
+    assert verdicts(convergence_findings(history(valid_mrr=[0.99, 1.0, 1.0, 0.99]))) == {"recall climbs": "pass"}
+    assert verdicts(convergence_findings(history(valid_mrr=[0.99, 1.0, 1.0, 0.6]))) == {"recall climbs": "fail"}
+
+
 def test_alignment_that_rises_because_all_rows_become_one_point_is_collapse():
     lines = history(**CLEAN | {"uniformity": [-3.0, -2.5, -2.0, -1.5, -1.0, -0.5, -0.2, -0.1]})
     assert verdicts(convergence_findings(lines))["uniformity keeps"] == "fail"
