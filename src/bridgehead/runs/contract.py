@@ -179,13 +179,15 @@ def _unseen(record: Mapping[str, Any], b: str) -> str:
 def _looked_for(run: RunFolder, record: Mapping[str, Any]) -> str:
     parts = []
     if record["shuffled"] is not None:
-        parts.append(f"training on shuffled links ({len(record['shuffled']['seeds'])} runs)")
+        n = len(record["shuffled"]["seeds"])
+        parts.append(f"training on shuffled links ({n} {'run' if n == 1 else 'runs'})")
     try:
         audits = run.record("audit")
     except RunStateError:
         audits = {"findings": []}
-    names = dict.fromkeys(
-        f["name"].partition(":")[0] for f in audits["findings"] if f["group"] in ("shortcuts", "controls")
-    )
+    looked = [f["name"] for f in audits["findings"] if f["group"] in ("shortcuts", "controls")]
+    # A claim is named for what was looked at, then for the direction and the metric.
+    names = dict.fromkeys(name.partition(":")[0].partition(",")[0] for name in looked)
+    names.pop("shuffled links", None)
     parts += list(names)
     return ", ".join(parts) or "none yet: bridgehead audit looks for them"
