@@ -131,6 +131,13 @@ def test_how_answers_move_with_other_candidates_is_shown(space):
     assert single.notes == ("how answers move with another template or a synonym is not known: give some",)
 
 
+def test_of_many_items_some_are_enough_to_see_how_answers_move(space, monkeypatch):
+    monkeypatch.setattr("bridgehead.search.classify._MOST_MOVED", 10)
+    found = space.classify(["cc", "oo"] * 20, ["c", "o"])
+    assert len(found.items) == 40 and {one.n_items for one in found.sensitivity} == {10}
+    assert "with other candidates (10 items):" in found.lines()
+
+
 def test_labels_that_the_encoder_cannot_tell_apart_are_said(space):
     found = space.classify(["cc"], ["ccx", "ccz", "o"])
     assert "nothing tells these labels apart, the encoder reads them alike: ccx, ccz" in found.notes

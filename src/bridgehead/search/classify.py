@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 80
 _MOST_REMOVED = 20
+_MOST_MOVED = 5000
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class Classified:
 
     `items` are those with an answer in the order they came, `unread` the others. `items_are` and `labels_are` are the
     shown names of the sides. `candidates` maps a label to its prompts. `sensitivity` says how the answers move with
-    another set of candidates. `notes` are sentences on labels that are alike or were read in part.
+    another set of candidates, over 5,000 items at most. `notes` are sentences on labels that are alike or were read in
+    part.
     """
 
     items: tuple[ClassifiedItem, ...]
@@ -97,7 +99,7 @@ class Classified:
         moves = [f"  {one.line()}" for one in self.sensitivity]
         return [
             head, *answers, *unread, *([""] if self.notes else []), *self.notes,
-            *(["", "with other candidates:", *moves] if moves else []),
+            *(["", f"with other candidates ({self.sensitivity[0].n_items:,} items):", *moves] if moves else []),
         ]  # fmt: skip
 
 
@@ -222,7 +224,9 @@ def _moves(
     counts = np.bincount(found.classes[:, 0], minlength=len(prototypes))
     first: IntArray = np.argsort(-counts, kind="stable")
     sets = prompt_sets(prompts, rows, first.tolist(), _MOST_REMOVED)
-    return candidate_set_sensitivity(z_items, prototypes, sets, found.logit_scale)
+    # Every set is scored anew; shares of thousands of items, evenly spread, are those of all to a percent.
+    some = np.unique(np.linspace(0, len(found) - 1, min(len(found), _MOST_MOVED)).astype(np.int64))
+    return candidate_set_sensitivity(z_items[some], prototypes, sets, found.logit_scale)
 
 
 def _unheard_notes(prompts: Prompts, unheard: dict[int, str]) -> list[str]:

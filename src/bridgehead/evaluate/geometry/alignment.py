@@ -73,6 +73,7 @@ def uniformity(z: Any, t: float = 2.0, sample: int | None = None, seed: int = 0,
     From -4 t (opposite points) to 0 (all rows are one point). Rows spread evenly over many dimensions reach about
     -2 t, which is -4 for the usual t = 2. `sample`: look at that many rows, drawn with `seed`, where there are more
     (default: all, in blocks; the time grows with the square). `block`: rows at once; the value does not depend on it.
+    A zero row lies in the middle of the sphere, at distance 1 from every other and 0 from another zero row.
 
     `AlignmentMetrics.uniformity` counts each row with itself as well and so has a floor at -log n; this is the estimate
     without it. Raises `ShapeError` for fewer than two rows, `ArgumentError` for t, sample or block out of range.
