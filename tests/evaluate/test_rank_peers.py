@@ -47,6 +47,8 @@ def test_recall_of_one_true_candidate_each_is_top_k_accuracy(seed: int) -> None:
             assert found.recall[k] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 def test_metrics_are_those_of_ranx() -> None:
     ranx = pytest.importorskip("ranx", reason="ranx is not installed: bench/ranks.py compares with it")
     z_a, z_b, links = problem(0)

@@ -1,9 +1,9 @@
 """Counting the candidates above and inside thresholds, tile by tile of a float32 product, for both directions at once.
 
 A tile of scores is made and compared while it is in the processor's cache. Scores further from a threshold than the
-bound on their rounding are settled by the comparison, the few others in float64 (`undecided`). What is counted are
-whole numbers, so neither tiles nor threads can change them. This module is not about where thresholds come from
-(`layout`).
+bound on their rounding are settled by the comparison (`screen`), the few others in float64 (`undecided`). What is
+counted are whole numbers, so neither tiles nor threads can change them. This module is not about where thresholds come
+from (`layout`).
 """
 
 import threading
@@ -11,25 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bridgehead.evaluate.cosine_rows import Float32Array, slices
 from bridgehead.evaluate.layout import Layout
-from bridgehead.evaluate.levels import count_rows
+from bridgehead.evaluate.screen import MOST_LINES, Screen
 from bridgehead.evaluate.threads import each_in_threads
 from bridgehead.evaluate.undecided import Asked, Product64
 from bridgehead.vectors import IntArray
-
-BoolArray = npt.NDArray[np.bool_]
 
 _ROWS = 1024
 _TILE = 1 << 21
 _WIDEST = 1 << 14
 # A strip of scores and its two masks are 0.75 MB, which stays in a core's own cache.
 _STRIP = 1 << 17
-# The sum of as many bytes of 0 or 1 fits into a byte.
-_BYTE = 255
-_BUFFER = 512
 _SMALL = 1 << 28
 
 
@@ -83,7 +77,7 @@ class _Counter:
     def __init__(self, a: Layout, b: Layout, found: tuple[Counts, Counts], lock: threading.Lock) -> None:
         self._a, self._b, self._found, self._lock = a, b, found, lock
         self._scores: Float32Array = np.empty(0, dtype=np.float32)
-        self._masks: BoolArray = np.empty((2, 0), dtype=np.bool_)
+        self._screen = Screen()
 
     def count(self, tile: _Tile) -> None:
         """Count one tile for both directions."""
@@ -97,10 +91,9 @@ class _Counter:
         if tile.asked_b == 2:
             _rank(scores.T, back)
         across = _columns(b, columns) if tile.asked_b == 1 else []
-        for part in slices(len(scores), max(1, min(_BYTE, _STRIP // scores.shape[1]))):
+        for part in slices(len(scores), max(1, min(MOST_LINES, _STRIP // scores.shape[1]))):
             if tile.asked_a == 1:
-                for skipped, thresholds in a.passes(rows.start + part.start, rows.start + part.stop):
-                    self._compare_rows(scores, slice(part.start + skipped, part.stop), thresholds, forth)
+                self._compare_rows(scores, part, forth)
             for strip in across:
                 self._compare_columns(scores, part, strip, back)
         for strip in across:
@@ -116,36 +109,25 @@ class _Counter:
         scores = self._scores[: n * m].reshape(n, m)
         return np.matmul(self._a.unit32[rows], self._b.unit32[columns].T, out=scores)
 
-    def _compare_rows(self, scores: Float32Array, lines: slice, thresholds: IntArray, asked: Asked) -> None:
-        """Compare each of `lines` with its threshold."""
-        high, low = asked.queries.high32[thresholds], asked.queries.low32[thresholds]
-        above, possible = self._compare(scores[lines], high[:, None], low[:, None])
-        n_above = count_rows(above)
-        if np.count_nonzero(possible) > n_above.sum():
-            line, candidate = np.divmod(_unsure(above, possible), scores.shape[1])
-            asked.wait(thresholds[line], lines.start + line, candidate)
-        asked.add(thresholds, n_above if asked.weights is None else (above @ asked.weights).astype(np.int64))
+    def _compare_rows(self, scores: Float32Array, part: slice, asked: Asked) -> None:
+        """Compare the lines `part` of a tile with each of their thresholds."""
+        layout, first = asked.queries, asked.part.start + part.start
+        for skipped, thresholds in layout.passes(first, asked.part.start + part.stop):
+            start = part.start + skipped
+            high, low = layout.high32[thresholds], layout.low32[thresholds]
+            n_above, line, column = self._screen.compare(scores[start : part.stop], high, low, False, asked.weights)
+            asked.add(thresholds, n_above)
+            if len(line):
+                asked.wait(thresholds[line], start + line, column)
 
     def _compare_columns(self, scores: Float32Array, part: slice, columns: "_Columns", asked: Asked) -> None:
-        """Compare the lines `part` of each of `columns` with its threshold."""
-        above, possible = self._compare(scores[part, columns.skipped :], columns.high, columns.low)
-        n_above = above.view(np.uint8).sum(axis=0, dtype=np.uint8)
-        if np.count_nonzero(possible) > np.count_nonzero(above):
-            candidate, line = np.divmod(_unsure(above, possible), len(n_above))
-            asked.wait(columns.thresholds[line], columns.skipped + line, part.start + candidate)
-        columns.above += n_above if asked.weights is None else (asked.weights[part] @ above).astype(np.int64)
-
-    def _compare(self, scores: Float32Array, high: Float32Array, low: Float32Array) -> tuple[BoolArray, BoolArray]:
-        """Return which scores are surely above and which are not surely below; both hold until the next call."""
-        if self._masks.shape[1] < scores.size:
-            self._masks = np.empty((2, scores.size), dtype=np.bool_)
-        above, possible = (mask[: scores.size].reshape(scores.shape) for mask in self._masks)
-        # Rows shorter than numpy's buffer are copied into it first, which takes longer than comparing them.
-        size = np.setbufsize(_BUFFER)
-        np.greater(scores, high, out=above)
-        np.greater_equal(scores, low, out=possible)
-        np.setbufsize(size)
-        return above, possible
+        """Compare the lines `part` of `columns` with the columns' thresholds."""
+        weights = None if asked.weights is None else asked.weights[part]
+        strip = scores[part, columns.skipped :]
+        n_above, line, column = self._screen.compare(strip, columns.high, columns.low, True, weights)
+        columns.above += n_above
+        if len(line):
+            asked.wait(columns.thresholds[column], columns.skipped + column, part.start + line)
 
     def _keep(self, forth: Asked, back: Asked) -> None:
         with self._lock:
@@ -171,11 +153,6 @@ def _columns(b: Layout, columns: slice) -> list[_Columns]:
         _Columns(skipped, index, b.high32[index], b.low32[index], np.zeros(len(index), dtype=np.int64))
         for skipped, index in b.passes(columns.start, columns.stop)
     ]
-
-
-def _unsure(above: BoolArray, possible: BoolArray) -> IntArray:
-    """Return the flat places of scores that are possible but not surely above; `possible` is overwritten."""
-    return np.flatnonzero(np.not_equal(possible, above, out=possible))
 
 
 def _rank(scores: Float32Array, asked: Asked) -> None:
