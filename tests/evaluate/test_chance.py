@@ -8,6 +8,7 @@ import pytest
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate import retrieval_report
 from bridgehead.evaluate.chance import chance_interval, chance_variance
+from bridgehead.evaluate.ties import TieLevels, expected_metrics
 from reference import metrics_of_order
 
 METRICS = ("recall@1", "recall@3", "recall_all@3", "ndcg@3", "ndcg@6", "mrr", "r_precision", "mean_rank")
@@ -19,6 +20,27 @@ def test_variance_equals_that_over_all_placements_of_the_true_ones(metric: str, 
     found = [metrics_of_order(range(6), set(places), (1, 3, 6)) for places in combinations(range(6), n_true)]
     values = [one["rank" if metric == "mean_rank" else metric] for one in found]
     assert chance_variance(metric, np.array([n_true]), 6)[0] == pytest.approx(np.var(values), abs=1e-14)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_with_a_true_item_out_of_reach_it_is_that_over_all_placements_of_the_others(metric: str) -> None:
+    # Two true ones among five candidates, and a third that is not there.
+    found = [metrics_of_order(range(5), {*places, 99}, (1, 3, 6)) for places in combinations(range(5), 2)]
+    values = [one["rank" if metric == "mean_rank" else metric] for one in found]
+    variance = chance_variance(metric, np.array([3]), np.array([5]), np.array([1]))
+    assert variance[0] == pytest.approx(np.var(values), abs=1e-14)
+    mean = expected_metrics(TieLevels.constant(np.array([3]), np.array([5]), np.array([1])), (1, 3, 6))
+    assert mean["rank" if metric == "mean_rank" else metric][0] == pytest.approx(np.mean(values), abs=1e-14)
+
+
+def test_queries_with_unlike_pools_have_each_their_own() -> None:
+    n_true, pool, missing = np.array([1, 2, 1, 3]), np.array([4, 9, 4, 0]), np.array([0, 0, 1, 3])
+    for metric in METRICS:
+        found = chance_variance(metric, n_true, pool, missing)
+        assert found[0] == chance_variance(metric, np.array([1]), 4)[0]
+        assert found[1] == chance_variance(metric, np.array([2]), 9)[0]
+        # Nothing is random where no true item can be found.
+        assert found[2] == found[3] == 0
 
 
 def test_k_beyond_the_pool_and_one_candidate_leave_nothing_to_chance() -> None:

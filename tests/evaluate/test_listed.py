@@ -156,7 +156,7 @@ def test_lines_and_dict_say_what_was_ranked_and_what_is_missing() -> None:
     report = retrieval_report(np.eye(4), np.eye(4), ks=(1,), candidates=(lists, None), names=("spectrum", "molecule"))
     lines = report.lines()
     assert lines[0] == "spectrum -> molecule: 4 queries, each ranks a list of 1 to 3 (median 2) out of 4 candidates"
-    assert lines[1] == ("  (1 of 4 true items are not in their query's list: not retrieved; 1 queries have none in it)")
+    assert lines[1] == ("  (1 of 4 true items are not in their query's list: not retrieved; 1 query has none)")
     flat = report.to_dict()
     assert (flat["a_to_b.least_pool"], flat["a_to_b.median_pool"], flat["a_to_b.most_pool"]) == (1, 1.5, 3)
     assert (flat["a_to_b.n_true_missing"], flat["b_to_a.n_true_missing"]) == (1, 0)

@@ -183,6 +183,12 @@ def test_entities_need_a_label_for_each_row(entities: object) -> None:
         retrieval_report(np.eye(4), np.eye(4), entities_a=entities)
 
 
-def test_a_negative_number_of_resamples_is_an_error() -> None:
-    with pytest.raises(ArgumentError, match="n_resamples = -1"):
-        retrieval_report(np.eye(4), np.eye(4), n_resamples=-1)
+def test_entities_of_several_types_are_an_error() -> None:
+    with pytest.raises(ArgumentError, match="entities_a holds labels of several types"):
+        retrieval_report(np.eye(4), np.eye(4), entities_a=np.array(["x", None, "y", "z"], dtype=object))
+
+
+@pytest.mark.parametrize("n", [-1, None, True, 2.5, "10"])
+def test_resamples_are_a_whole_number_of_0_or_more(n: object) -> None:
+    with pytest.raises(ArgumentError, match="n_resamples = "):
+        retrieval_report(np.eye(4), np.eye(4), n_resamples=n)

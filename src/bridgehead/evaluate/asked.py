@@ -34,11 +34,11 @@ class Settings:
         wanted = tuple(dict.fromkeys(ks)) if isinstance(ks, Iterable) else ()
         if not wanted or any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in wanted):
             raise ArgumentError(f"ks = {ks!r}; expected one or more whole numbers, each at least 1, such as (1, 5, 10)")
-        if n_resamples < 0:
-            raise ArgumentError(f"n_resamples = {n_resamples}; expected 0 (no intervals) or more")
+        if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 0:
+            raise ArgumentError(f"n_resamples = {n_resamples!r}; expected a whole number: 0 (no intervals) or more")
         if not isinstance(names, tuple | list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
             raise ArgumentError(f"names = {names!r}; expected two, of a and of b, such as ('molecule', 'text')")
-        return cls(tuple(int(k) for k in wanted), n_resamples, seed, (names[0], names[1]))
+        return cls(tuple(int(k) for k in wanted), int(n_resamples), seed, (names[0], names[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,4 +155,10 @@ def _entity_numbers(truth: Truth, entities: Any, n_own: int, side: str) -> IntAr
     labels = to_numpy(entities)
     if labels.shape != (n_own,):
         raise ShapeError(f"entities_{side} has shape {labels.shape}; expected ({n_own},): a label for each row")
-    return np.unique(labels[truth.rows], return_inverse=True)[1].reshape(-1).astype(np.int64)
+    try:
+        return np.unique(labels[truth.rows], return_inverse=True)[1].reshape(-1).astype(np.int64)
+    except TypeError as error:
+        raise ArgumentError(
+            f"entities_{side} holds labels of several types ({error}); expected texts or numbers, with a label of "
+            "its own for each row without an entity"
+        ) from error

@@ -72,11 +72,14 @@ def slice_report(
     """Return the slices of a direction's queries by `labels`, the largest first, or in the order of `Bins`.
 
     `labels` has an entry for each row of the querying side, query or not: a text or number; None, "" or NaN for none,
-    which is a slice of its own; or a collection of texts, whose item is in several slices. Every query ranked what it
-    ranked in `direction`, so slices can be compared with each other and with the whole (lists apart). Labels of fewer
-    than `least` queries, and those beyond the `most` largest, are one slice at the end. `n_resamples` is that of the
-    intervals (default: the direction's). Raises `ShapeError` for another number of labels and `ArgumentError` for
-    counts under 1.
+    which is a slice of its own; or a collection of texts, whose item is in several slices. How new items are is
+    `quintiles(nearest_similarity(rows, train_rows))`, how long they are `length_bins`; a mask, such as that of
+    `activity_cliffs`, makes labels by `np.where(mask, "cliff", "other")`.
+
+    Every query ranked what it ranked in `direction`, so slices can be compared with each other and with the whole
+    (lists apart). Labels of fewer than `least` queries, and those beyond the `most` largest, are one slice at the end.
+    `n_resamples` is that of the intervals (default: the direction's). Raises `ShapeError` for another number of labels
+    and `ArgumentError` for counts under 1.
 
     >>> from bridgehead.evaluate import retrieval_report
     >>> report = retrieval_report(np.eye(4), np.eye(4), ks=(1,), n_resamples=0).a_to_b

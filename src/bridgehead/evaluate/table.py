@@ -43,7 +43,7 @@ def _notes(report: "DirectionReport") -> list[str]:
     if report.n_true_missing:
         notes.append(
             f"{report.n_true_missing:,} of {int(report.n_true.sum()):,} true items are not in their query's list: not "
-            f"retrieved; {report.n_out_of_reach:,} queries have none in it"
+            f"retrieved; {report.n_out_of_reach:,} {'query has' if report.n_out_of_reach == 1 else 'queries have'} none"
         )
     if report.n_without_truth:
         notes.append(f"{report.n_without_truth:,} queries without a true candidate left out")
