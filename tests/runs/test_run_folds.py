@@ -10,7 +10,7 @@ import pytest
 from small_run import config, records, write_table
 
 from bridgehead import runs
-from bridgehead.errors import ArgumentError, ConfigError
+from bridgehead.errors import ArgumentError, ConfigError, FormatVersionError
 from bridgehead.evaluate.detectable import detectable_difference
 from bridgehead.evaluate.paired import paired_difference
 from bridgehead.runs import cross_validation, fold_plan
@@ -232,6 +232,27 @@ def test_other_settings_of_training_train_anew(small, tmp_path, counted):
     assert stored_folds(Work(changed, silent)) is None
     cross_validate(Work(changed, silent))
     assert counted["n"] == 2
+
+
+def test_a_record_of_other_settings_goes_and_one_of_these_stays_where_it_is_not_due(small, tmp_path):
+    run = encoded_run(small, tmp_path / "run", evaluate={"seeds": 1, "folds": 2})
+    record = cross_validate(Work(run, silent))
+    assert cross_validate(Work(again(run, folds=0), silent)) is None and read_folds(run) == record
+    changed = encoded_run(small, tmp_path / "run", {"folds": 0}, train={"epochs": 1, "embed_dim": 8})
+    assert cross_validate(Work(changed, silent)) is None and not run.path("folds.json").exists()
+    run.path("folds.json").write_text("{")
+    assert cross_validate(Work(again(run, folds=0), silent)) is None and not run.path("folds.json").exists()
+
+
+def test_what_a_newer_release_wrote_is_not_written_over(small, tmp_path):
+    run = encoded_run(small, tmp_path / "run", evaluate={"seeds": 1, "folds": 2})
+    for kind, *name in (("bridgehead-fold", "folds", "0-0-0.json"), ("bridgehead-folds", "folds.json")):
+        path = run.path(*name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"format": kind, "version": 2}))
+        with pytest.raises(FormatVersionError):
+            cross_validate(Work(run, silent))
+        assert json.loads(path.read_text())["version"] == 2
 
 
 @pytest.mark.parametrize("hold_out", ["b", "both"])

@@ -53,9 +53,11 @@ def cross_validate(work: Any) -> dict[str, Any] | None:
 
     A training that is finished is taken from `folds/`: a killed call goes on where it stopped, and more repeats or
     seeds train only what is new. Raises `ConfigError` for one fold, and what dealing, encoding and training raise;
-    where cross-validation was not asked for these are told to `work.progress` and the result is None.
+    where cross-validation was not asked for these are told to `work.progress` and the result is None. A `folds.json` of
+    other data or settings is removed; one of these stays, also where it is not due now.
     """
     plan = plan_of(work)
+    _remove_outdated(work)
     if plan is None:
         return None
     try:
@@ -98,11 +100,22 @@ def _cross_validate(work: Any, plan: FoldPlan) -> dict[str, Any]:
             found = _train(fold, training, len(done), len(trainings))
         done.append(found)
     content = summary_of(done, run.config, plan.n_folds)
-    content |= {"key": key, "settings": settings_of(run.config), "folds_hash": _hash_of(work, deals)}
+    content |= {"key": key, **_about(work), "folds_hash": _hash_of(work, deals)}
     content["trainings"] = [asdict(training) for training in trainings]
     write_json(run.path(FOLDS_FILE), content, FORMAT)
     tidy(run, {training.name for training in trainings})
     return content
+
+
+def _about(work: Any) -> dict[str, str]:
+    """Return what a record must share with the run to be about it: whatever shows it looks at no more than the file."""
+    return {"data": work.prepared.key, "settings": settings_of(work.run.config)}
+
+
+def _remove_outdated(work: Any) -> None:
+    record = read_folds(work.run)
+    if record is None or any(record.get(name) != value for name, value in _about(work).items()):
+        work.run.path(FOLDS_FILE).unlink(missing_ok=True)
 
 
 def _trainings(work: Any, plan: FoldPlan) -> tuple[list[Folds], list[Training]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bridgehead.errors import FormatVersionError, InputFileNotFoundError, RunStateError
+from bridgehead.errors import InputFileNotFoundError, RunStateError
 from bridgehead.evaluate import DirectionReport, RetrievalReport
 from bridgehead.files import atomic_path, hash_file, read_json, write_json
 from bridgehead.runs.folder import RunFolder
@@ -51,22 +51,28 @@ class Trained:
 
 
 def read_folds(run: RunFolder) -> dict[str, Any] | None:
-    """Return the record in a run folder, whatever plan it is of; None where there is none or a damaged one."""
+    """Return the record in a run folder, whatever plan it is of; None where there is none or a damaged one.
+
+    Raises `FormatVersionError` for one of another version: what a newer release wrote is not written over.
+    """
     try:
         return read_json(run.path(FOLDS_FILE), FORMAT)
-    except (InputFileNotFoundError, RunStateError, FormatVersionError):
+    except (InputFileNotFoundError, RunStateError):
         return None
 
 
 def load_training(run: RunFolder, training: Training) -> Trained | None:
-    """Return a finished training, None where it is missing, of other settings, or damaged."""
+    """Return a finished training, None where it is missing, of other settings, or damaged.
+
+    Raises `FormatVersionError` as `read_folds`.
+    """
     table = run.path(FOLDS_FOLDER, f"{training.name}.parquet")
     try:
         facts = read_json(run.path(FOLDS_FOLDER, f"{training.name}.json"), _FORMAT_ONE)
         if facts["key"] != training.key or facts["sha256"] != hash_file(table):
             return None
         return Trained(training, facts, pl.read_parquet(table))
-    except (InputFileNotFoundError, FormatVersionError, RunStateError, OSError, KeyError, pl.exceptions.PolarsError):
+    except (InputFileNotFoundError, RunStateError, OSError, KeyError, pl.exceptions.PolarsError):
         return None
 
 
