@@ -100,7 +100,7 @@ def test_the_same_lists_in_every_form() -> None:
     shuffled = [rng.permutation(np.concatenate([own, own[:2]])).tolist() for own in lists]
     explicit = sparse.csr_array(matrix)
     explicit.data[:3] = False
-    for given_lists in (lists, shuffled, csr, (csr.indptr, csr.indices), sparse.coo_matrix(matrix)):
+    for given_lists in (lists, shuffled, csr, (csr.indptr, csr.indices), sparse.coo_matrix(matrix), matrix):
         found = CandidateLists.of(given_lists, 12, 9)
         np.testing.assert_array_equal(found.indptr, csr.indptr)
         np.testing.assert_array_equal(found.indices, csr.indices)

@@ -39,9 +39,9 @@ class CandidateLists:
     def of(cls, given: Any, n_queries: int, n_candidates: int, name: str = "candidates") -> "CandidateLists":
         """Return `given` as lists for `n_queries` rows, of candidates 0 .. `n_candidates` - 1.
 
-        `given` is a sparse matrix (n_queries, n_candidates) whose entries that are not zero are the candidates, a tuple
-        of two arrays (indptr, indices) as in such a matrix, or a list with an integer array for each query. The order
-        within a list and repeats do not matter, and a list may be empty. Raises `ShapeError` for other sizes and
+        `given` is a sparse matrix or boolean array (n_queries, n_candidates) whose entries that are not zero are the
+        candidates, a tuple of two arrays (indptr, indices) as in a CSR matrix, or a list with an integer array for each
+        query. The order within a list and repeats do not matter, and a list may be empty. Raises `ShapeError` for other sizes and
         `ArgumentError` for what is no list or names a candidate that there is not.
 
         >>> CandidateLists.of([[2, 0, 2], []], 2, 3).indices
@@ -154,7 +154,8 @@ def levels_of_listed_scores(
 
 
 def _as_csr(given: Any, n_queries: int, n_candidates: int, name: str) -> tuple[IntArray, IntArray]:
-    if hasattr(given, "tocsr"):
+    is_mask = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == np.bool_
+    if is_mask or hasattr(given, "tocsr"):
         matrix = to_numpy(given)
         if matrix.shape != (n_queries, n_candidates):
             raise ShapeError(
