@@ -20,7 +20,7 @@ from bridgehead.vectors import IntArray, block_rows, check_rows, to_numpy
 Float32Array = npt.NDArray[np.float32]
 
 _BLOCK_BYTES = 4 << 20
-_PAIR_BYTES = 1 << 18
+_PAIR_BYTES = 1 << 20
 # Squares of numbers up to 2^400 and sums of them stay inside float64 (2^1023), and so do those of 2^-400.
 _FAR = 400
 

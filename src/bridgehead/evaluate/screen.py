@@ -57,8 +57,10 @@ class Screen:
         mask = self._masks[which, : scores.size].reshape(scores.shape)
         # Lines shorter than numpy's buffer are copied into it first, which takes longer than comparing them.
         size = np.setbufsize(_BUFFER)
-        relation(scores, limit, out=mask)
-        np.setbufsize(size)
+        try:
+            relation(scores, limit, out=mask)
+        finally:
+            np.setbufsize(size)
         return mask
 
 
