@@ -8,12 +8,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import special
 
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate.ties import Float64Array
 
 _NODES = 200
+_HALVINGS = 60
 
 
 def detectable_difference(sd: float, n_entities: int, power: float = 0.8, level: float = 0.05) -> float | None:
@@ -62,11 +63,9 @@ def _power(noncentrality: float, degrees: int, level: float) -> float:
 
     SciPy's own noncentral t is NaN in its tails.
     """
-    critical = float(stats.t.ppf(1 - level / 2, degrees))
+    critical = float(special.stdtrit(degrees, 1 - level / 2))
     estimated, weights = _estimated_sd(degrees)
-    beyond = stats.norm.cdf(noncentrality - critical * estimated) + stats.norm.cdf(
-        -noncentrality - critical * estimated
-    )
+    beyond = special.ndtr(noncentrality - critical * estimated) + special.ndtr(-noncentrality - critical * estimated)
     return float(weights @ beyond)
 
 
@@ -74,13 +73,16 @@ def _power(noncentrality: float, degrees: int, level: float) -> float:
 def _estimated_sd(degrees: int) -> tuple[Float64Array, Float64Array]:
     """Return nodes and weights of the distribution of an estimated SD over the true one (Gauss-Legendre)."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return np.sqrt(stats.chi2.ppf((nodes + 1) / 2, degrees) / degrees), weights / 2
+    return np.sqrt(2 * special.gammaincinv(degrees / 2, (nodes + 1) / 2) / degrees), weights / 2
 
 
 @lru_cache(maxsize=256)
 def _standard_errors(degrees: int, power: float, level: float) -> float:
     """Return how many standard errors a difference must be large."""
-    highest = 10.0
+    lowest, highest = 0.0, 10.0
     while _power(highest, degrees, level) < power:
         highest *= 2
-    return float(optimize.brentq(lambda d: _power(d, degrees, level) - power, 0.0, highest, xtol=1e-9))
+    for _ in range(_HALVINGS):
+        middle = (lowest + highest) / 2
+        lowest, highest = (middle, highest) if _power(middle, degrees, level) < power else (lowest, middle)
+    return highest

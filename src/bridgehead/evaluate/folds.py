@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
 from bridgehead.evaluate.ties import Float64Array
@@ -104,12 +104,12 @@ def corrected_difference(differences: Any, ratio: float) -> CorrectedDifference:
         return CorrectedDifference(value, None, None, None, n, float(ratio))
     sd = float(folds.std(ddof=1))
     error = sd * math.sqrt(1 / n + ratio)
-    half = float(stats.t.ppf(0.975, n - 1)) * error
+    half = float(special.stdtrit(n - 1, 0.975)) * error
     # Where folds differ by the same amount their SD is what rounding left.
     if sd <= 1e-12 * max(1.0, abs(value)):
         p_value = 1.0 if abs(value) <= 1e-12 else 0.0
     else:
-        p_value = float(2 * stats.t.sf(abs(value) / error, n - 1))
+        p_value = float(2 * special.stdtr(n - 1, -abs(value) / error))
     return CorrectedDifference(value, sd, (value - half, value + half), p_value, n, float(ratio))
 
 
