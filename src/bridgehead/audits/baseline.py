@@ -10,6 +10,8 @@ from bridgehead.audits.finding import Finding
 from bridgehead.evaluate import RetrievalReport
 from bridgehead.evaluate.paired import PairedDifference, compare_reports, p_text
 
+_CLEAR = 0.05
+
 
 def baseline_findings(
     trained: RetrievalReport,
@@ -22,10 +24,12 @@ def baseline_findings(
     """Return how much more `trained` finds than `untrained` does on the same queries and candidates.
 
     `untrained` is the report of a scorer without training: `nearest_neighbour_report`, or a closed form; `called` is
-    its name in sentences. `metrics` are keys such as `b_to_a.recall@10` where higher is better (default: recall at the
-    largest k, and mrr, both directions). A finding a metric, of the group "baseline": value is trained - untrained,
-    with its paired 95 % interval over entities. It passes where the interval lies above 0, warns where it holds 0, and
-    fails where it lies below: the model is worse than a look-up. Of one entity there is no interval, and it warns.
+    its name in sentences, a plural. `metrics` are keys such as `b_to_a.recall@10` where higher is better (default:
+    recall at the largest k, and mrr, both directions). A finding a metric, of the group "baseline": value is trained -
+    untrained, with its paired 95 % interval over entities. It passes where the interval lies above 0, warns where it
+    holds 0, and fails where it lies below: the model is worse than a look-up. An interval of few entities can be too
+    narrow: where the sign-flip test (p above 0.05) sees no difference, it warns. Of one entity there is no interval,
+    and it warns.
 
     Raises `ArgumentError` for an unknown metric or queries and candidates that differ. Costs under a second.
     """
@@ -50,11 +54,12 @@ def judged_differences(differences: Mapping[str, PairedDifference], called: str)
             found.append(Finding(name, difference.value, expected, "warn", why, "baseline"))
             continue
         low, high = difference.interval
+        clear = difference.p_value <= _CLEAR
         figures += f", {low:+.3f} to {high:+.3f} (p {p_text(difference.p_value)})"
-        if low > 0:
+        if low > 0 and clear:
             why = f"{figures}: training adds to what {called} give"
             found.append(Finding(name, difference.value, expected, "pass", why, "baseline"))
-        elif high < 0:
+        elif high < 0 and clear:
             why = f"{figures}: the trained model is worse than {called}; it has learnt less than a look-up knows"
             found.append(Finding(name, difference.value, expected, "fail", why, "baseline"))
         else:

@@ -29,9 +29,12 @@ READABLE = 0.5
 CLEAR = 0.02
 """Median place of the pairs that are taken for right, up to which a large share of others counts against the data: rows
 that put right partners before 98 % of candidates do not put many of them last."""
-TAIL = 0.2
+TAIL, SHORT_TAIL = 0.2, 0.1
 """Part of the places, from the last on, whose density estimates the share of wrong pairs: right ones rarely stand
-there, however weak the rows are, and a fifth is wide enough to count in."""
+there, and a fifth is wide enough to count in. The further back, the fewer right ones that are hard to read, so that a
+tenth is nearer to the truth where there are links enough for it."""
+MANY_LINKS = 1000
+"""Links from which the short tail is taken: a share of wrong ones at `SOME` puts ten places into it, of 2,000."""
 BEHIND = 0.5
 """Place beyond which a pair is listed: behind half of the candidates, both ways."""
 _SAME = 1e-9
@@ -105,9 +108,9 @@ def mispair_findings(
     `folds` hold rows from models that saw none of their links: those of a cross-validation, `linear_folds`, or a test
     part under trained heads. For each link, u is the place of the partner among at most `n_pool` random candidates of
     the fold that are not linked, in both directions: 1 / (pool + 1) is before all, 1 behind all, ties count half. Right
-    partners have small u; wrong ones have u even over (0, 1), so that the share of u above 0.8, divided by 0.2, is an
-    estimate of the share of wrong pairs, from above: right pairs that the model cannot read count too (the estimate
-    of Storey 2002, "A direct approach to false discovery rates").
+    partners have small u; wrong ones have u even over (0, 1), so that the share of u above 0.8, divided by 0.2 (0.9
+    and 0.1 from 1,000 links on), is an estimate of the share of wrong pairs, from above: right pairs that the model
+    cannot read count too (the estimate of Storey 2002, "A direct approach to false discovery rates").
 
     One finding, of the group "data": value is that share, at most 1. It passes to 0.05, warns to 0.2 and fails above,
     unless the rows place the better 1 - share of the pairs only loosely (median over 0.02), which warns as well.
@@ -125,7 +128,8 @@ def mispair_findings(
     if total < LEAST_LINKS:
         raise ArgumentError(f"there are {total} links; expected at least {LEAST_LINKS} to judge single ones by")
     places = np.concatenate([each.places for each in judged])
-    share = float(min(1.0, (places > 1 - TAIL).mean() / TAIL))
+    tail = SHORT_TAIL if total >= MANY_LINKS else TAIL
+    share = float(min(1.0, (places > 1 - tail).mean() / tail))
     if looks_random(-np.log(places.ravel())):
         share = 1.0
     called = (

@@ -6,12 +6,14 @@ module is not about the scorers (`audits.shortcuts`).
 
 from typing import Any
 
+import numpy as np
+
 from bridgehead.audits import (
     Finding,
     column_shortcut,
+    drop_findings,
     length_shortcut,
     mask_names,
-    masked_drop,
     name_shortcut,
     overlap_shortcut,
 )
@@ -30,6 +32,9 @@ from bridgehead.runs.auditing.items import (
 )
 from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.work import Work
+
+FEWEST_MASKED = 20
+"""Texts with a name under which a loss of the queries that they helped could not be told from luck."""
 
 
 def length(work: Work) -> list[Finding]:
@@ -60,22 +65,41 @@ def names(work: Work) -> list[Finding]:
 
 
 def masked_names(work: Work) -> list[Finding]:
-    """Take the names out of the texts of the test part, and look at what the trained model loses."""
+    """Take the names out of the texts of the test part, and look at what the queries that they helped lose.
+
+    Those are the texts with a name, and the items that such a text is linked to; all others lose nothing by it.
+    """
     test, config = work.part("test"), work.run.config
-    masked, changed = mask_names(values_of(work, "b", test.items_b), _names(work), test.links)
-    if not changed:
-        raise NotApplicable(f"no {shown(work, 'b')} of the test part holds a name of its {shown(work, 'a')}")
+    texts = values_of(work, "b", test.items_b)
+    masked, _ = mask_names(texts, _names(work), test.links)
+    changed = np.array([before != after for before, after in zip(texts, masked, strict=True)], dtype=bool)
+    if changed.sum() < FEWEST_MASKED:
+        raise NotApplicable(
+            f"{changed.sum()} of {len(texts):,} {shown(work, 'b')} items of the test part hold a name of their "
+            f"{shown(work, 'a')}; needs {FEWEST_MASKED} to tell what hangs on them"
+        )
+    encoded = work.encoders["b"].encode(masked, ids=ids_of(work, "b", test.items_b))
+    if len(encoded.index) < len(masked):
+        raise EncoderError(f"{len(masked) - len(encoded.index)} texts have no row once names are masked")
+    z_a, z_b = work.heads.project_a(test.rows_a), work.heads.project_b(encoded.rows)
+    options = {**_labels(work), "ks": config.evaluate.ks, "names": config.pairs.shown, "n_resamples": 0}
+    after = retrieval_report(z_a, z_b, test.links, **options)
+    helped = np.zeros(test.links.n_a, dtype=bool)
+    pairs = test.links.pairs
+    helped[pairs[changed[pairs[:, 1]], 0]] = True
+    before = _of_queries(work.alone, helped, changed)
+    what = f"names masked ({int(changed.sum()):,} of {len(masked):,} {shown(work, 'b')} items hold one)"
+    return drop_findings(what, before, _of_queries(after, helped, changed), k=_k(work), seed=config.evaluate.seed)
 
-    def report_of(texts: list[str]) -> RetrievalReport:
-        encoded = work.encoders["b"].encode(texts, ids=ids_of(work, "b", test.items_b))
-        if len(encoded.index) < len(texts):
-            raise EncoderError(f"{len(texts) - len(encoded.index)} texts have no row once names are masked")
-        z_a, z_b = work.heads.project_a(test.rows_a), work.heads.project_b(encoded.rows)
-        options = {**_labels(work), "ks": config.evaluate.ks, "names": config.pairs.shown, "n_resamples": 0}
-        return retrieval_report(z_a, z_b, test.links, **options)
 
-    what = f"names masked in {changed:,} of {len(masked):,} {shown(work, 'b')} items"
-    return masked_drop(what, report_of, masked, work.alone, k=_k(work), seed=config.evaluate.seed)
+def _of_queries(report: RetrievalReport, rows_a: Any, rows_b: Any) -> RetrievalReport:
+    """Return the report of the queries that masks over rows mark, in the same pool."""
+    forth, back = report.a_to_b, report.b_to_a
+    return RetrievalReport(
+        forth.subset(rows_a[forth.queries], n_resamples=0),
+        back.subset(rows_b[back.queries], n_resamples=0),
+        report.names,
+    )
 
 
 def formulas(work: Work) -> list[Finding]:
