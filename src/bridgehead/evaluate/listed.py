@@ -41,8 +41,8 @@ class CandidateLists:
 
         `given` is a sparse matrix or boolean array (n_queries, n_candidates) whose entries that are not zero are the
         candidates, a tuple of two arrays (indptr, indices) as in a CSR matrix, or a list with an integer array for each
-        query. The order within a list and repeats do not matter, and a list may be empty. Raises `ShapeError` for other sizes and
-        `ArgumentError` for what is no list or names a candidate that there is not.
+        query. The order within a list and repeats do not matter, and a list may be empty. Raises `ShapeError` for other
+        sizes and `ArgumentError` for what is no list or names a candidate that there is not.
 
         >>> CandidateLists.of([[2, 0, 2], []], 2, 3).indices
         array([0, 2])

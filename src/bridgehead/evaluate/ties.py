@@ -52,7 +52,7 @@ class TieLevels:
     @cached_property
     def pool(self) -> IntArray:
         """The number of candidates that each query ranks, (n_queries,)."""
-        return np.broadcast_to(np.asarray(self.n_candidates, dtype=np.int64), (self.n_queries,))
+        return np.zeros(self.n_queries, dtype=np.int64) + self.n_candidates
 
     @cached_property
     def ends(self) -> IntArray:
