@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 from small_run import config, records, write_table
+from typer.testing import CliRunner
 
 from bridgehead import runs
+from bridgehead.cli.commands import app
 from bridgehead.errors import ArgumentError, ConfigError, FormatVersionError
 from bridgehead.evaluate.detectable import detectable_difference
 from bridgehead.evaluate.paired import paired_difference
@@ -361,7 +363,9 @@ def test_options_of_the_command_line_stay_in_the_config_of_the_folder(small, tmp
     assert runs.with_folds(run) is run
     with pytest.raises(ConfigError, match=r"evaluate\.folds = 1"):
         runs.with_folds(run, folds=1)
-    record = runs.evaluate(changed)
+    done = CliRunner().invoke(app, ["evaluate", str(run.folder), "--folds", "2", "--seeds", "1", "--json"])
+    record = json.loads(done.stdout)
+    assert record == json.loads(json.dumps(runs.evaluate(changed)))
     assert json.loads(run.path("folds.json").read_text())["n_folds"] == 2
     assert record["folds"]["n_folds"] == 2 and "cross-validation: 2 folds" in "\n".join(record["lines"])
     assert runs.RunFolder.of(run.folder).config.evaluate.folds == 2

@@ -137,14 +137,15 @@ def run(
         from bridgehead import runs
 
         finished = runs.run(source, folder=folder, progress=current.progress)
-        record, trained = finished.record("evaluate"), finished.record("train")
+        record, trained, folds = finished.record("evaluate"), finished.record("train"), runs.read_folds(finished)
         report = finished.path("report.html")
         current.show(
-            {"folder": finished.folder, "report": report, "evaluate": record},
+            {"folder": finished.folder, "report": report, "evaluate": record, "folds": folds},
             [
                 # Where encoders were trained, it is said which, and what of them.
                 *([*_lines_of(trained), ""] if trained.get("trained") else []),
                 *_lines_of(record),
+                *([] if folds is None else ["", *_lines_of(folds)]),
                 "",
                 f"report: {report}",
                 f'search: bridgehead search {finished.folder} "QUERY"',

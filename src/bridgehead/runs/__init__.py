@@ -19,6 +19,7 @@ _HOMES = {
     "index": "flow",
     "init_config": "starting",
     "read_config": "config",
+    "read_folds": "fold_store",
     "refit": "flow",
     "report": "flow",
     "run": "flow",
