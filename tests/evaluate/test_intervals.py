@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bridgehead.evaluate import retrieval_report
+from bridgehead.evaluate import intervals, retrieval_report
 from bridgehead.evaluate.intervals import bootstrap_intervals
 
 
@@ -47,6 +47,28 @@ def test_medians_of_even_and_odd_resamples_are_exact() -> None:
     ranks, entities = np.array([1.0, 4.0, 10.0]), np.array([0, 1, 1])
     low, high = bootstrap_intervals({"rank": ranks}, entities, 400, 0)["median_rank"]
     assert (low, high) == (1.0, 7.0)
+
+
+@pytest.mark.parametrize("queries_each", [1, 3])
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 3000])
+def test_medians_of_many_queries_equal_those_of_the_queries_drawn(n: int, queries_each: int) -> None:
+    rng = np.random.default_rng(n)
+    ranks = rng.integers(1, 60, size=n * queries_each).astype(float)
+    entities = np.repeat(np.arange(n), queries_each)
+    if queries_each == 1:
+        ranks.sort()
+    weights = rng.multinomial(n, np.full(n, 1 / n), size=20).astype(float)
+    # A resample of one entity over and over: its ranks alone.
+    weights[0] = np.where(np.arange(n) == n // 2, n, 0)
+    expected = [np.median(np.repeat(ranks, row[entities].astype(int))) for row in weights]
+    np.testing.assert_array_equal(intervals._Medians(ranks, entities).of(weights), expected)
+
+
+def test_without_ranks_there_are_means_alone() -> None:
+    values = np.random.default_rng(5).random(50)
+    found = bootstrap_intervals({"gain": values, "zero": np.zeros(50)}, np.arange(50), 100, 0)
+    assert found.keys() == {"gain", "zero"}
+    assert found["zero"] == (0.0, 0.0) and found["gain"][0] < values.mean() < found["gain"][1]
 
 
 def test_the_same_seed_gives_the_same_interval_in_any_order_of_queries() -> None:
