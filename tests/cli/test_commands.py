@@ -22,6 +22,8 @@ COMMANDS = [
     "train",
     "refit",
     "evaluate",
+    "audit",
+    "report",
     "compare",
     "index",
     "search",
@@ -111,8 +113,12 @@ def test_run_says_where_the_report_is_and_how_to_search(stage):
     shown = call("run", "c.toml", "--folder", "here").stdout
     assert "3 pairs" in shown and f"report: {Path('here/report.html')}" in shown and "bridgehead search here" in shown
     assert json.loads(call("run", "c.toml", "--json").stdout) == {
-        "folder": "runs/c", "report": "runs/c/report.html", "evaluate": RECORD,
+        "folder": "runs/c", "report": "runs/c/report.html", "evaluate": RECORD, "folds": None,
     }  # fmt: skip
+    folds = {"lines": ["cross-validation: 5 folds"]}
+    stage("read_folds", lambda run: folds)
+    assert "all well\n\ncross-validation: 5 folds\n\nreport: " in call("run", "c.toml").stdout
+    assert json.loads(call("run", "c.toml", "--json").stdout)["folds"] == folds
 
 
 def test_run_says_what_was_trained_where_encoders_were(stage):
