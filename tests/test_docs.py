@@ -48,7 +48,13 @@ def test_the_code_of_the_page_on_comparing_runs(capsys):
     assert "a_to_b.recall@1: 0.675 and 0.525" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["index.md", "cli.md", "config.md", "training.md", "comparing.md"])
+def test_the_code_of_the_page_on_evaluation_runs(capsys):
+    for block in re.findall(r"^```python\n(.*?)^```", page("evaluation.md"), flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "evaluation.md", "exec"), {"__name__": "evaluation"})
+    assert capsys.readouterr().out.startswith("1200 ")
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
 def test_links_between_pages_lead_somewhere(name):
     for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", page(name)):
         assert (ROOT / "docs" / target).exists(), f"{name} points to {target}"

@@ -158,14 +158,7 @@ def shuffled(
 
 def control_of(stored: dict[str, Any]) -> ShuffledControl:
     """Return the control from its stored form (`ShuffledControl.to_dict`)."""
-    return ShuffledControl(
-        tuple(stored["seeds"]),
-        stored["values"],
-        stored["chance"],
-        stored["bound"],
-        stored["n_links"],
-        stored["n_surviving"],
-    )
+    return ShuffledControl.of(stored)
 
 
 def unseen_texts(texts: Sequence[str], trained: IntArray, asked: IntArray) -> Any:
