@@ -16,7 +16,7 @@ from bridgehead.errors import ArgumentError, ConfigError, FormatVersionError
 from bridgehead.evaluate.detectable import detectable_difference
 from bridgehead.evaluate.paired import paired_difference
 from bridgehead.runs import cross_validation, fold_plan
-from bridgehead.runs.cross_validation import cross_validate, stored_folds
+from bridgehead.runs.cross_validation import cross_validate
 from bridgehead.runs.fold_store import load_training, read_folds
 from bridgehead.runs.fold_summary import all_queries
 from bridgehead.runs.work import Work
@@ -174,8 +174,7 @@ def test_the_lines_say_pools_chance_and_both_spreads(spied):
 def test_a_second_call_trains_nothing_and_changes_no_file(spied, counted):
     run, _, record, _ = spied
     before = {path: path.stat().st_mtime_ns for path in run.path("folds").iterdir()}
-    work = Work(run, silent)
-    assert cross_validate(work) == record == stored_folds(work)
+    assert cross_validate(Work(run, silent)) == record == read_folds(run)
     assert counted["n"] == 0
     assert before == {path: path.stat().st_mtime_ns for path in run.path("folds").iterdir()}
 
@@ -231,7 +230,6 @@ def test_other_settings_of_training_train_anew(small, tmp_path, counted):
     cross_validate(Work(run, silent))
     changed = encoded_run(small, tmp_path / "run", {"seeds": 1, "folds": 2}, train={"epochs": 1, "embed_dim": 8})
     counted["n"] = 0
-    assert stored_folds(Work(changed, silent)) is None
     cross_validate(Work(changed, silent))
     assert counted["n"] == 2
 
@@ -317,7 +315,7 @@ def test_it_is_due_below_three_thousand_entities_unless_the_config_says_otherwis
     work = Work(spied[0], silent)
     assert planned(work, folds=None) == fold_plan.FoldPlan(5, 1, 2, False)
     assert planned(work, folds=7) == fold_plan.FoldPlan(7, 1, 2, True)
-    assert planned(work, folds=0) is None and cross_validate(work) is None and stored_folds(work) is None
+    assert planned(work, folds=0) is None and cross_validate(work) is None
     with pytest.raises(ConfigError, match=r"evaluate\.folds = 1; expected 2 or more, or 0"):
         planned(work, folds=1)
     n = sum(work.prepared.split.n_entities.values())

@@ -69,18 +69,6 @@ def cross_validate(work: Any) -> dict[str, Any] | None:
         return None
 
 
-def stored_folds(work: Any) -> dict[str, Any] | None:
-    """Return the record of the cross-validation that the config asks for, None where it is not there."""
-    plan = plan_of(work)
-    if plan is None:
-        return None
-    try:
-        record = read_folds(work.run)
-        return record if record is not None and record["key"] == _key(work, _trainings(work, plan)[1]) else None
-    except BridgeheadError:
-        return None
-
-
 def _cross_validate(work: Any, plan: FoldPlan) -> dict[str, Any]:
     run: RunFolder = work.run
     deals, trainings = _trainings(work, plan)
