@@ -142,6 +142,23 @@ def test_float32_and_the_crowded_way_only_screen(hard: Any, monkeypatch: pytest.
         assert both(*hard) == expected
 
 
+def test_an_error_of_the_float64_product_inside_its_bound_changes_nothing(
+    hard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = both(*hard)
+    made = undecided.Product64.scores.func  # type: ignore[attr-defined]
+
+    def spoilt(self: undecided.Product64) -> Any:
+        scores = made(self)
+        return scores + np.random.default_rng(0).uniform(-0.9e-6, 0.9e-6, scores.shape)
+
+    monkeypatch.setattr(undecided.Product64, "scores", property(spoilt))
+    monkeypatch.setattr(undecided, "_CROWDED", 0.0)
+    assert both(*hard) != expected
+    monkeypatch.setattr(undecided, "product64_error", lambda d: 1e-6)
+    assert both(*hard) == expected
+
+
 def test_a_screen_without_its_bound_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     query = rng.standard_normal((1, 64))
