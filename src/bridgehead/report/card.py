@@ -143,7 +143,7 @@ def _contract(contract: Contract) -> str:
 
 
 def _answer(answer: ContractAnswer) -> str:
-    told = [plain(text).rstrip(".") + "." for text in (answer.said, _begun(answer.known)) if text]
+    told = [plain(text).rstrip(".") + "." for text in (answer.said, wording.opening(answer.known)) if text]
     if answer.source == "missing":
         told.append("*The author of the data has not answered this yet.*")
     return " ".join([f"**{plain(answer.question)}**", *told])
@@ -168,12 +168,8 @@ def _audits(content: CardContent) -> str:
 def _claim(finding: Finding) -> str:
     return (
         f"**{finding.verdict}** {plain(finding.name)}: {plain(wording.figure(finding.value))}, "
-        f"expected {plain(finding.expected)}. {plain(_begun(finding.why)).rstrip('.')}."
+        f"expected {plain(finding.expected)}. {plain(wording.opening(finding.why)).rstrip('.')}."
     )
-
-
-def _begun(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _sources(sources: Sequence[Attribution]) -> str:

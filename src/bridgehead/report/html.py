@@ -78,6 +78,7 @@ def page_environment(pictures: Pictures | None = None) -> Environment:
         "times": wording.times,
         "seconds": wording.seconds,
         "memory": wording.memory,
+        "opening": wording.opening,
         "cell": wording.cell,
         "text": lambda text: shown_text(str(text), _TEXT),
         "groups": page.groups_by,

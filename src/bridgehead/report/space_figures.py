@@ -20,6 +20,8 @@ MOST_MATES = 300
 
 _LINES = (FIRST, THIRD, FOURTH, SECOND, GREY, INK)
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1)), (0, (4, 1, 1, 1)))
+# Two sizes of a pool whose ratio is smaller write their numbers over each other.
+_APART = 1.4
 _SIMILARITY = {
     "across, true": (FIRST, "-"),
     "across, random": (SECOND, (0, (5, 2))),
@@ -115,7 +117,8 @@ def pool_curves(curves: Sequence[PoolCurve]) -> str:
                 axes.plot(*zip(*chance, strict=True), color=colour, linestyle=(0, (1, 2)), linewidth=1.2)
         sizes = sorted({point.size for curve in curves for point in curve.points})
         axes.set_xscale("log")
-        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        ticks = [size for size in sizes if size == sizes[-1] or sizes[-1] > _APART * size]
+        axes.set_xticks(ticks, [f"{size:,}" for size in ticks])
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("candidates in the pool")

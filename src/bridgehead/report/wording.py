@@ -141,3 +141,13 @@ def candidates(direction: Direction) -> str:
         return f"{count(direction.n_candidates)} candidates"
     least, median, most = (count(size) for size in sizes)
     return f"a list of its own ({least} to {most} candidates, median {median})"
+
+
+def opening(text: str) -> str:
+    """Return a sentence with a capital where it begins with a word; a symbol or a name of the program stays.
+
+    >>> opening("recall climbs"), opening("s went from 14 to 17"), opening("valid_mrr rose")
+    ('Recall climbs', 's went from 14 to 17', 'valid_mrr rose')
+    """
+    word = re.match(r"[a-z]+(?:-[a-z]+)*(?=[\s,.:;]|$)", text)
+    return text[:1].upper() + text[1:] if word and (len(word[0]) > 1 or word[0] == "a") else text
