@@ -14,7 +14,7 @@ from bridgehead.cli.commands import app
 from bridgehead.errors import MismatchError, RunStateError
 from bridgehead.evaluate.folds import corrected_difference
 from bridgehead.evaluate.paired import paired_difference
-from bridgehead.runs.fold_store import Training, load_training, read_folds
+from bridgehead.runs.folds.store import Training, load_training, read_folds
 from bridgehead.runs.per_query import item_key, read_queries
 
 FOLDS = {"folds": 2, "seeds": 2, "n_resamples": 50, "shuffled": 0, "closed_form": "none"}

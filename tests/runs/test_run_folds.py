@@ -15,10 +15,10 @@ from bridgehead.cli.commands import app
 from bridgehead.errors import ArgumentError, ConfigError, FormatVersionError
 from bridgehead.evaluate.detectable import detectable_difference
 from bridgehead.evaluate.paired import paired_difference
-from bridgehead.runs import cross_validation, fold_plan
-from bridgehead.runs.cross_validation import cross_validate
-from bridgehead.runs.fold_store import load_training, read_folds
-from bridgehead.runs.fold_summary import all_queries
+from bridgehead.runs.folds import cross_validation, fold_plan
+from bridgehead.runs.folds.cross_validation import cross_validate
+from bridgehead.runs.folds.store import load_training, read_folds
+from bridgehead.runs.folds.summary import all_queries
 from bridgehead.runs.work import Work
 
 ASKED = {"folds": 3, "seeds": 2, "n_resamples": 50, "shuffled": 0, "closed_form": "none"}

@@ -1,6 +1,6 @@
 """Several trainings over folds: what varies with the seed, what with the fold, and a test that knows their overlap.
 
-This module is not about which items lie in which fold (`pairs.folds`), about training them (`runs.cross_validation`)
+This module is not about which items lie in which fold (`pairs.folds`), about training them (`runs.folds`)
 or about a paired test on one set of queries (`paired`).
 """
 

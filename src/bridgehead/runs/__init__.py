@@ -24,7 +24,7 @@ _HOMES = {
     "report": "flow",
     "run": "flow",
     "train": "flow",
-    "with_folds": "fold_plan",
+    "with_folds": "folds.plan",
     "two_view_study": "study.two_views",
 }
 

@@ -12,8 +12,8 @@ from typing import Any
 from bridgehead.errors import MismatchError, RunStateError
 from bridgehead.evaluate.paired import PairedDifference, p_text
 from bridgehead.runs.contract import read_contract
-from bridgehead.runs.fold_comparison import compare_folds
 from bridgehead.runs.folder import RunFolder
+from bridgehead.runs.folds.comparison import compare_folds
 from bridgehead.runs.per_query import DIRECTIONS, read_queries
 from bridgehead.runs.query_pairs import differences_of, joined_queries, paired_entries
 

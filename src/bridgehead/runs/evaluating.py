@@ -6,11 +6,11 @@ This module is not about how any of it is measured (`evaluation`, `evaluate`) or
 from typing import Any
 
 from bridgehead.runs.contract import measured_on
-from bridgehead.runs.cross_validation import cross_validate
 from bridgehead.runs.evaluation import closed_form, control_of, shuffled
 from bridgehead.runs.evidence import evidence_lines, evidence_of
 from bridgehead.runs.fitting import same_budget
 from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.folds.cross_validation import cross_validate
 from bridgehead.runs.per_query import QUERIES_FILE, values_of, write_queries
 from bridgehead.runs.pools import plain, pools_key
 from bridgehead.runs.wording import evaluate_lines

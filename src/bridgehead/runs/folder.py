@@ -27,7 +27,7 @@ RECORDS = {
     "index": "indexed.json",
     "report": "reported.json",
 }
-_OWN_FOLDERS = ("encoders", "first", "refit", "shuffled", "index", "index-evaluated")
+_OWN_FOLDERS = ("encoders", "first", "refit", "shuffled", "index", "index-evaluated", "folds")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The queries of two runs beside each other, and the paired difference of each metric over them.
 
-This module is not about which runs may be compared (`comparing`, `fold_comparison`) or about the test (`evaluate`).
+This module is not about which runs may be compared (`comparing`, `folds.comparison`) or about the test (`evaluate`).
 """
 
 from collections.abc import Mapping, Sequence

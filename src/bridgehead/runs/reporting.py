@@ -23,8 +23,8 @@ from bridgehead.runs.costs import read_costs
 from bridgehead.runs.evaluating import evaluate_key, stored_control
 from bridgehead.runs.evaluation import Evaluation
 from bridgehead.runs.fitting import HEADS_FILE, trained_lines
-from bridgehead.runs.fold_store import read_folds
 from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.folds.store import read_folds
 from bridgehead.runs.shown_items import ShownItems, query_cases
 from bridgehead.runs.toml import to_toml
 from bridgehead.runs.wording import closed_form_name

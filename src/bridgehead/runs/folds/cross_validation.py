@@ -2,7 +2,7 @@
 
 A single test part of small data leaves most of the luck in the draw. Here each fold is ranked by a model that never saw
 it, several times with other seeds, and what the seed moves is told from what the fold moves. This module is not about
-what may not be separated (`pairs.folds`), storage (`fold_store`) or what it all says (`fold_summary`).
+what may not be separated (`pairs.folds`), storage (`folds.store`) or what it all says (`folds.summary`).
 """
 
 import shutil
@@ -24,8 +24,9 @@ from bridgehead.runs.encoded import PartRows, encode_table, fit_encoders, make_e
 from bridgehead.runs.entities import entities_of
 from bridgehead.runs.evaluation import unseen_texts
 from bridgehead.runs.fitting import Start, epoch_lines, fit_model, projecting
-from bridgehead.runs.fold_plan import LEAST_UNITS, FoldPlan, plan_of, settings_of
-from bridgehead.runs.fold_store import (
+from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.folds.plan import LEAST_UNITS, FoldPlan, plan_of, settings_of
+from bridgehead.runs.folds.store import (
     FOLDS_FILE,
     FORMAT,
     Trained,
@@ -37,8 +38,7 @@ from bridgehead.runs.fold_store import (
     tidy,
     working_folder,
 )
-from bridgehead.runs.fold_summary import summary_of
-from bridgehead.runs.folder import RunFolder, stage_key
+from bridgehead.runs.folds.summary import summary_of
 from bridgehead.runs.per_query import DIRECTIONS, values_of
 from bridgehead.runs.prepare import Part, Progress, numbered, split_keys
 

@@ -11,10 +11,10 @@ import polars as pl
 
 from bridgehead.evaluate.folds import CorrectedDifference, corrected_difference
 from bridgehead.evaluate.paired import PairedDifference, p_text
-from bridgehead.runs.fold_plan import settings_of
-from bridgehead.runs.fold_store import Trained, Training, load_training, read_folds
-from bridgehead.runs.fold_summary import PLACE, all_queries, over_seeds
 from bridgehead.runs.folder import RunFolder
+from bridgehead.runs.folds.plan import settings_of
+from bridgehead.runs.folds.store import Trained, Training, load_training, read_folds
+from bridgehead.runs.folds.summary import PLACE, all_queries, over_seeds
 from bridgehead.runs.per_query import DIRECTIONS
 from bridgehead.runs.query_pairs import differences_of, joined_queries, metric_names, paired_entries
 

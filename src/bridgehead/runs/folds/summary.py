@@ -1,6 +1,6 @@
 """What the trainings of a cross-validation say together: figures over all out-of-fold queries, and two kinds of spread.
 
-This module is not about training them (`cross_validation`), keeping them (`fold_store`) or comparing two runs by them
+This module is not about training them (`cross_validation`), keeping them (`folds.store`) or comparing two runs by them
 (`comparing`).
 """
 
@@ -17,7 +17,7 @@ from bridgehead.evaluate.folds import fold_spread
 from bridgehead.evaluate.intervals import bootstrap_intervals
 from bridgehead.evaluate.paired import entity_numbers, paired_difference
 from bridgehead.runs.config import RunConfig
-from bridgehead.runs.fold_store import Trained
+from bridgehead.runs.folds.store import Trained
 from bridgehead.runs.per_query import DIRECTIONS
 
 PLACE = ["direction", "repeat", "fold", "item"]

@@ -2,7 +2,7 @@
 
 A training has two files: a table with the figures of each query, and after it a record with its key and the hash of the
 table. This module is not about training or measuring (`cross_validation`) or about what they say together
-(`fold_summary`).
+(`folds.summary`).
 """
 
 import shutil
