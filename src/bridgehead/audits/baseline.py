@@ -60,7 +60,10 @@ def judged_differences(differences: Mapping[str, PairedDifference], called: str)
             why = f"{figures}: training adds to what {called} give"
             found.append(Finding(name, difference.value, expected, "pass", why, "baseline"))
         elif high < 0 and clear:
-            why = f"{figures}: the trained model is worse than {called}; it has learnt less than a look-up knows"
+            why = (
+                f"{figures}: the trained model is worse than {called}: take these instead, or train it otherwise "
+                "(longer, at another rate, with smaller heads or more pairs)"
+            )
             found.append(Finding(name, difference.value, expected, "fail", why, "baseline"))
         else:
             why = f"{figures}: no clear gain over {called}"

@@ -38,6 +38,8 @@ def weak_texts(work: Work) -> list[Finding]:
     for side in _text_sides(work):
         items = table.side(side)
         quality = text_quality(items.items)
+        if quality.counts.get("no words", 0) > MOSTLY_SHORT * len(items):
+            continue
         weak = quality.generic if quality.short.mean() > MOSTLY_SHORT else quality.weak
         found += generic_findings(
             weak,
@@ -48,6 +50,8 @@ def weak_texts(work: Work) -> list[Finding]:
             rules=quality.rules,
             name=shown(work, side),
         )
+    if not found:
+        raise NotApplicable("needs texts of words: these are lists of numbers or signs")
     return found
 
 

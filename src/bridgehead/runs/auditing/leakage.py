@@ -105,7 +105,9 @@ def several_entities(work: Work) -> list[Finding]:
     config, table = work.run.config, work.prepared.table
     split = work.prepared.split
     if config.pairs.entity is not None:
-        labels = dict(zip(table.records["_row"].to_list(), table.records[config.pairs.entity].to_list(), strict=True))
+        rows = table.records["_row"].to_list()
+        labels = dict(zip(rows, table.records[config.pairs.entity].to_list(), strict=True))
+        called = dict(zip(rows, table.records["_id"].to_list(), strict=True))
         carriers = table.a.carriers
         raw = _raw(work, "a")
         return _judged(
@@ -113,7 +115,7 @@ def several_entities(work: Work) -> list[Finding]:
                 [raw[item] for item in carriers[:, 0].tolist()],
                 [labels[record] for record in carriers[:, 1].tolist()],
                 parts=split.part_a[carriers[:, 0]],
-                ids=[table.a.ids[item] for item in carriers[:, 0].tolist()],
+                ids=[called[record] for record in carriers[:, 1].tolist()],
                 names=(shown(work, "a"), "entity"),
             )
         )

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from bridgehead.audits import Finding
 from bridgehead.errors import BridgeheadError, ColumnError, ConfigError, RunStateError
 from bridgehead.runs.auditing.items import further_columns
@@ -48,7 +50,7 @@ def audit(work: Work) -> dict[str, Any]:
         findings += [replace(finding, seconds=round(costs[one.name] / len(looked), 3)) for finding in looked]
     seconds = round(time.monotonic() - started, 2)
     content = {
-        "findings": [finding.to_dict() for finding in findings],
+        "findings": [_plain(finding.to_dict()) for finding in findings],
         "skipped": skipped,
         "counts": {verdict: Counter(f.verdict for f in findings)[verdict] for verdict in VERDICTS},
         "seconds": seconds,
@@ -115,3 +117,12 @@ def _prepare(work: Work) -> None:
     """Make what audits share before any of them is timed: rows, and the evaluation that they are held against."""
     work.progress("audit", "rows and ranks", None, None)
     _ = work.start, work.evaluation
+
+
+def _plain(value: Any) -> Any:
+    """Return the entries of a finding as JSON gives them back: lists for tuples, plain numbers for those of numpy."""
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value
