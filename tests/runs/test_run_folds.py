@@ -15,7 +15,7 @@ from bridgehead.cli.commands import app
 from bridgehead.errors import ArgumentError, ConfigError, FormatVersionError
 from bridgehead.evaluate.detectable import detectable_difference
 from bridgehead.evaluate.paired import paired_difference
-from bridgehead.runs.folds import cross_validation, fold_plan
+from bridgehead.runs.folds import cross_validation, plan
 from bridgehead.runs.folds.cross_validation import cross_validate
 from bridgehead.runs.folds.store import load_training, read_folds
 from bridgehead.runs.folds.summary import all_queries
@@ -301,28 +301,28 @@ def test_the_order_of_the_records_does_not_change_the_folds(small, tmp_path):
     for name, rows in (("forth", records()[:40]), ("back", records()[:40][::-1])):
         table = write_table(tmp_path / f"{name}.csv", rows)
         work = Work(encoded_run(table, tmp_path / name), silent)
-        deals, _ = cross_validation._trainings(work, fold_plan.plan_of(work))
+        deals, _ = cross_validation._trainings(work, plan.plan_of(work))
         hashes.append(cross_validation._hash_of(work, deals))
     assert hashes[0] == hashes[1]
 
 
 def planned(work, **evaluate):
     work.run = again(work.run, **evaluate)
-    return fold_plan.plan_of(work)
+    return plan.plan_of(work)
 
 
 def test_it_is_due_below_three_thousand_entities_unless_the_config_says_otherwise(spied, monkeypatch):
     work = Work(spied[0], silent)
-    assert planned(work, folds=None) == fold_plan.FoldPlan(5, 1, 2, False)
-    assert planned(work, folds=7) == fold_plan.FoldPlan(7, 1, 2, True)
+    assert planned(work, folds=None) == plan.FoldPlan(5, 1, 2, False)
+    assert planned(work, folds=7) == plan.FoldPlan(7, 1, 2, True)
     assert planned(work, folds=0) is None and cross_validate(work) is None
     with pytest.raises(ConfigError, match=r"evaluate\.folds = 1; expected 2 or more, or 0"):
         planned(work, folds=1)
     n = sum(work.prepared.split.n_entities.values())
-    monkeypatch.setattr(fold_plan, "FEW_ENTITIES", n)
+    monkeypatch.setattr(plan, "FEW_ENTITIES", n)
     assert planned(work, folds=None) is None and planned(work, folds=2) is not None
-    monkeypatch.setattr(fold_plan, "FEW_ENTITIES", n + 1)
-    monkeypatch.setattr(fold_plan, "LEAST_UNITS", n + 1)
+    monkeypatch.setattr(plan, "FEW_ENTITIES", n + 1)
+    monkeypatch.setattr(plan, "LEAST_UNITS", n + 1)
     assert planned(work, folds=None) is None
 
 
@@ -330,7 +330,7 @@ def test_encoders_that_train_are_cross_validated_only_when_asked_for(live_settin
     said = []
     run = runs.RunFolder.of(live_settings(evaluate={"folds": None}), tmp_path / "run")
     work = Work(run, lambda *message: said.append(message[1]))
-    assert fold_plan.plan_of(work) is None
+    assert plan.plan_of(work) is None
     assert "ask for it with evaluate.folds = 5" in said[-1]
 
 
@@ -348,7 +348,7 @@ def test_what_cannot_be_dealt_is_an_error_where_asked_for_and_else_said(small, t
     work = Work(encoded_run(small, tmp_path / "run", {"folds": 90}), lambda *message: said.append(message[1]))
     with pytest.raises(ArgumentError, match="40 separate entities with a link, and 90 folds"):
         cross_validate(work)
-    monkeypatch.setattr(fold_plan, "FOLDS", 90)
+    monkeypatch.setattr(plan, "FOLDS", 90)
     work.run = again(work.run, folds=None)
     assert cross_validate(work) is None
     assert said[-1].startswith("no cross-validation: 40 separate entities with a link, and 90 folds")
