@@ -82,7 +82,9 @@ def _nearest(work: Work, side: SideName) -> Bins:
     """Return quintiles of the cosine with the nearest training item, in the rows that training starts from."""
     train, asked = work.first_part("train"), work.first_asked.part
     rows, known = (asked.rows_a, train.rows_a) if side == "a" else (asked.rows_b, train.rows_b)
-    return quintiles(np.where(_numbers(work, side) >= 0, nearest_similarity(rows, known), np.nan))
+    # To three decimals, so that bounds can be read; a hundred texts at 1 - 1e-9 and 1 are one bin.
+    similarity = np.round(nearest_similarity(rows, known), 3)
+    return quintiles(np.where(_numbers(work, side) >= 0, similarity, np.nan), digits=3)
 
 
 def _cliffs(work: Work) -> list[str | None]:
