@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.exact import CosineRows, levels_both_ways
-from bridgehead.evaluate.levels import Truth
+from bridgehead.evaluate.ranks.exact import CosineRows, levels_both_ways
+from bridgehead.evaluate.ranks.levels import Truth
 from bridgehead.evaluate.ties import TieLevels, expected_recall, expected_reciprocal_rank
 from bridgehead.vectors import unit_rows
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
-from bridgehead.evaluate.levels import Truth
 from bridgehead.evaluate.listed import CandidateLists
+from bridgehead.evaluate.ranks.levels import Truth
 from bridgehead.evaluate.record import DirectionReport
 from bridgehead.evaluate.ties import Float64Array, TieLevels
 from bridgehead.links import Links

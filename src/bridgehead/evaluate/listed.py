@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.exact import CosineRows
-from bridgehead.evaluate.levels import TIE, Truth
+from bridgehead.evaluate.ranks.exact import CosineRows
+from bridgehead.evaluate.ranks.levels import TIE, Truth
 from bridgehead.evaluate.scored import BlockFunction, checked_block
 from bridgehead.evaluate.ties import Float64Array, TieLevels
 from bridgehead.vectors import IntArray, block_rows, to_numpy

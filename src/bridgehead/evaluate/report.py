@@ -18,8 +18,8 @@ from bridgehead.evaluate.asked import (
     pair_of,
     rows_with_pool,
 )
-from bridgehead.evaluate.exact import CosineRows, levels_both_ways, levels_of_rows
 from bridgehead.evaluate.listed import levels_of_listed_rows, levels_of_listed_scores
+from bridgehead.evaluate.ranks.exact import CosineRows, levels_both_ways, levels_of_rows
 from bridgehead.evaluate.record import RetrievalReport
 from bridgehead.evaluate.scored import BlockFunction, columns_of, kept_when_small, levels_of_scores
 from bridgehead.evaluate.ties import Float64Array, TieLevels

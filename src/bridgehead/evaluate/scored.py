@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
-from bridgehead.evaluate.levels import TIE, Truth, count_rows, level_bounds
+from bridgehead.evaluate.ranks.levels import TIE, Truth, count_rows, level_bounds
 from bridgehead.evaluate.ties import Float64Array, TieLevels
 from bridgehead.vectors import block_rows, to_numpy
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import (
     BLOCK_BYTES,
     cosines_of,
@@ -23,6 +22,7 @@ from bridgehead.evaluate.geometry.sides import (
     two_sides,
     whole_number,
 )
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, block_rows
 

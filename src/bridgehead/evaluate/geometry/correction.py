@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import one_side, slices_of, two_sides
 from bridgehead.evaluate.paired import PairedDifference, paired_difference
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.record import DirectionReport, RetrievalReport
 from bridgehead.evaluate.report import retrieval_report
 from bridgehead.vectors import FloatArray

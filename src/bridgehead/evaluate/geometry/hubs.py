@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.cosine_rows import CosineRows, screening_error
 from bridgehead.evaluate.geometry.sides import BLOCK_BYTES, cosines_of, slices_of, two_sides, whole_number
-from bridgehead.evaluate.levels import TIE
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows, screening_error
+from bridgehead.evaluate.ranks.levels import TIE
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, block_rows
 

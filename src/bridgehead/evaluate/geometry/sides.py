@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
-from bridgehead.evaluate.cosine_rows import CosineRows
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, block_rows, to_numpy

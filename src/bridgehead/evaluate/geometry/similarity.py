@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import (
     cosines_of,
     generator,
@@ -18,6 +17,7 @@ from bridgehead.evaluate.geometry.sides import (
     two_sides,
     whole_number,
 )
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray
 

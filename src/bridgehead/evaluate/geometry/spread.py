@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.cosine_rows import CosineRows
 from bridgehead.evaluate.geometry.sides import one_side, slices_of
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.levels import TIE
+from bridgehead.evaluate.ranks.levels import TIE
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, block_rows, check_rows, unit_rows
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridgehead.evaluate.cosine_rows import Float32Array, slices
-from bridgehead.evaluate.layout import Layout
-from bridgehead.evaluate.screen import MOST_LINES, Screen
-from bridgehead.evaluate.threads import each_in_threads
-from bridgehead.evaluate.undecided import Asked, Product64
+from bridgehead.evaluate.ranks.cosine_rows import Float32Array, slices
+from bridgehead.evaluate.ranks.layout import Layout
+from bridgehead.evaluate.ranks.screen import MOST_LINES, Screen
+from bridgehead.evaluate.ranks.threads import each_in_threads
+from bridgehead.evaluate.ranks.undecided import Asked, Product64
 from bridgehead.vectors import IntArray
 
 _ROWS = 1024

@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from bridgehead.evaluate.cosine_rows import pair_cosines, product64_error
-from bridgehead.evaluate.layout import Layout
-from bridgehead.evaluate.levels import TIE
+from bridgehead.evaluate.ranks.cosine_rows import pair_cosines, product64_error
+from bridgehead.evaluate.ranks.layout import Layout
+from bridgehead.evaluate.ranks.levels import TIE
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray
 

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bridgehead.evaluate import screen
-from bridgehead.evaluate.screen import MOST_LINES, Screen
+from bridgehead.evaluate.ranks import screen
+from bridgehead.evaluate.ranks.screen import MOST_LINES, Screen
 
 
 @pytest.mark.parametrize("across", [False, True])

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridgehead.errors import ArgumentError
-from bridgehead.evaluate import layout, threads, tiles, undecided
-from bridgehead.evaluate.cosine_rows import CosineRows, pair_cosines
-from bridgehead.evaluate.exact import levels_both_ways, levels_of_rows
-from bridgehead.evaluate.levels import TIE, Truth
+from bridgehead.evaluate.ranks import layout, threads, tiles, undecided
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows, pair_cosines
+from bridgehead.evaluate.ranks.exact import levels_both_ways, levels_of_rows
+from bridgehead.evaluate.ranks.levels import TIE, Truth
 from bridgehead.evaluate.ties import TieLevels
 from bridgehead.links import Links
 from reference import cosine_loop
@@ -134,7 +134,7 @@ def test_the_order_of_rows_changes_nothing(hard: Any) -> None:
 
 def test_float32_and_the_crowded_way_only_screen(hard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = both(*hard)
-    monkeypatch.setattr("bridgehead.evaluate.exact.screening_error", lambda d: 3.0)
+    monkeypatch.setattr("bridgehead.evaluate.ranks.exact.screening_error", lambda d: 3.0)
     for share, error in ((2.0, 0.0), (0.0, 1e-13), (0.0, 3.0)):
         monkeypatch.setattr(undecided, "_CROWDED", share)
         monkeypatch.setattr(undecided, "product64_error", lambda d, error=error: error)
@@ -166,7 +166,7 @@ def test_a_screen_without_its_bound_would_be_seen(monkeypatch: pytest.MonkeyPatc
     z_b, links = query + 1e-4 * rng.standard_normal((200, 64)), Links([[0, 2]], 1, 200)
     expected = by_loop(cosine_loop(query, z_b), links)
     assert both(query, z_b, links)[0] == expected
-    monkeypatch.setattr("bridgehead.evaluate.exact.screening_error", lambda d: 0.0)
+    monkeypatch.setattr("bridgehead.evaluate.ranks.exact.screening_error", lambda d: 0.0)
     assert both(query, z_b, links)[0] != expected
 
 
@@ -267,9 +267,9 @@ def test_a_block_that_is_no_number_of_rows_is_refused(block: Any) -> None:
 def test_memory_is_of_rows_and_tiles_never_of_all_pairs(n_true: int) -> None:
     code = f"""
 import json, resource, numpy as np
-from bridgehead.evaluate.cosine_rows import CosineRows
-from bridgehead.evaluate.exact import levels_both_ways
-from bridgehead.evaluate.levels import Truth
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows
+from bridgehead.evaluate.ranks.exact import levels_both_ways
+from bridgehead.evaluate.ranks.levels import Truth
 n, p = 16_000, {n_true}
 z_a, z_b = (np.random.default_rng(s).standard_normal((n, 32), dtype=np.float32) for s in (0, 1))
 rows = np.arange(n)

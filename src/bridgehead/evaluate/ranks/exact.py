@@ -10,11 +10,11 @@ it is not about metrics (`ties`).
 import numpy as np
 
 from bridgehead.errors import ArgumentError
-from bridgehead.evaluate.cosine_rows import CosineRows, screening_error
-from bridgehead.evaluate.layout import DistinctRows, Layout, true_levels
-from bridgehead.evaluate.levels import Truth
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows, screening_error
+from bridgehead.evaluate.ranks.layout import DistinctRows, Layout, true_levels
+from bridgehead.evaluate.ranks.levels import Truth
+from bridgehead.evaluate.ranks.tiles import count_both_ways
 from bridgehead.evaluate.ties import Float64Array, TieLevels
-from bridgehead.evaluate.tiles import count_both_ways
 
 __all__ = ["CosineRows", "levels_both_ways", "levels_of_rows", "screening_error"]
 

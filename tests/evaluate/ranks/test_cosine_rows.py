@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bridgehead.errors import NonFiniteRowsError, ShapeError
-from bridgehead.evaluate import cosine_rows
-from bridgehead.evaluate.cosine_rows import CosineRows, pair_cosines, product64_error, slices
+from bridgehead.evaluate.ranks import cosine_rows
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows, pair_cosines, product64_error, slices
 
 
 def test_rows_are_read_as_unit_rows_and_a_zero_row_stays_zero() -> None:

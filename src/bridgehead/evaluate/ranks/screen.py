@@ -7,8 +7,8 @@ This module is not about which thresholds (`layout`), which strips (`tiles`) or 
 import numpy as np
 import numpy.typing as npt
 
-from bridgehead.evaluate.cosine_rows import Float32Array
-from bridgehead.evaluate.levels import count_rows
+from bridgehead.evaluate.ranks.cosine_rows import Float32Array
+from bridgehead.evaluate.ranks.levels import count_rows
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bridgehead.evaluate.levels import TIE, count_rows, level_bounds
+from bridgehead.evaluate.ranks.levels import TIE, count_rows, level_bounds
 
 
 def test_true_scores_within_1e_12_make_one_level() -> None:

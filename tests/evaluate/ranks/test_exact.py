@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
-from bridgehead.evaluate import exact, retrieval_report, undecided
-from bridgehead.evaluate.exact import CosineRows, screening_error
-from bridgehead.evaluate.layout import DistinctRows
+from bridgehead.evaluate import retrieval_report
+from bridgehead.evaluate.ranks import exact, undecided
+from bridgehead.evaluate.ranks.exact import CosineRows, screening_error
+from bridgehead.evaluate.ranks.layout import DistinctRows
 from bridgehead.links import Links
 from reference import cosine_loop, mean_metrics
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from bridgehead.evaluate.cosine_rows import CosineRows, Float32Array, pair_cosines
-from bridgehead.evaluate.levels import TIE, Bounds, Truth, level_bounds
+from bridgehead.evaluate.ranks.cosine_rows import CosineRows, Float32Array, pair_cosines
+from bridgehead.evaluate.ranks.levels import TIE, Bounds, Truth, level_bounds
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray
 

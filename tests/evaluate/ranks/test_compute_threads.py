@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from bridgehead.evaluate import threads
-from bridgehead.evaluate.threads import each_in_threads, threads_to_use
+from bridgehead.evaluate.ranks import threads
+from bridgehead.evaluate.ranks.threads import each_in_threads, threads_to_use
 
 
 def blas_threads() -> list[int]:
