@@ -19,7 +19,7 @@ _HOMES = {
     "index": "flow",
     "init_config": "starting",
     "read_config": "config",
-    "read_folds": "fold_store",
+    "read_folds": "folds.store",
     "refit": "flow",
     "report": "flow",
     "run": "flow",
