@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import finite_number, whole_number
 from bridgehead.evaluate.ranks.exact import CosineRows, levels_both_ways
 from bridgehead.evaluate.ranks.levels import Truth
 from bridgehead.evaluate.ties import TieLevels, expected_recall, expected_reciprocal_rank
@@ -74,9 +75,7 @@ class AlignmentMetrics:
         "a_to_b" looks rows of a up among those of b, "b_to_a" the other way. k above N counts as N. Raises
         `ArgumentError` for a k under 1 or another direction.
         """
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ArgumentError(f"k = {k!r}; expected a whole number of at least 1")
-        return float(expected_recall(self._levels(direction), int(k)).mean())
+        return float(expected_recall(self._levels(direction), whole_number(k, "k", 1)).mean())
 
     def mean_reciprocal_rank(self, direction: Direction = "a_to_b") -> float:
         """Return the mean of 1 / rank of the match, in (0, 1]. Raises `ArgumentError` for another direction."""
@@ -97,8 +96,7 @@ class AlignmentMetrics:
         -log N, and 0 for one row. An estimate over pairs of different rows has no such floor. Source: Wang and Isola
         2020 (arXiv:2005.10242), section 4.1.2. Raises `ArgumentError` for a t that is not over 0.
         """
-        if not (np.isfinite(t) and t > 0):
-            raise ArgumentError(f"t = {t}; expected a finite number over 0")
+        t = finite_number(t, "t", "a finite number over 0", above=0)
         side = self._rows[0]
         total = 0.0
         for rows in self._blocks():
@@ -120,8 +118,8 @@ class AlignmentMetrics:
         return {**recalls, **ranks, "alignment": self.alignment_score(), "uniformity": self.uniformity()}
 
     def _levels(self, direction: Direction) -> TieLevels:
-        if direction not in ("a_to_b", "b_to_a"):
-            raise ArgumentError(f"direction = {direction!r}; expected 'a_to_b' or 'b_to_a'")
+        if not isinstance(direction, str) or direction not in ("a_to_b", "b_to_a"):
+            raise ArgumentError(f"direction = {direction!r:.80}; expected 'a_to_b' or 'b_to_a'")
         return self._both_ways[0 if direction == "a_to_b" else 1]
 
     @cached_property
@@ -137,7 +135,10 @@ class AlignmentMetrics:
 
     def _as_given(self, array: Any) -> Any:
         like = self._given[0]
-        return like.new_tensor(array) if hasattr(like, "new_tensor") else array
+        if not hasattr(like, "new_tensor"):
+            return array
+        # A tensor of whole numbers would cut unit rows to 0 and 1: it is made one of floats first.
+        return (like if like.is_floating_point() else like.float()).new_tensor(array)
 
 
 def _kernel_sum(left: Any, right: Any, t: float, same: bool = False) -> float:

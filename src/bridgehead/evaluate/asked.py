@@ -4,13 +4,14 @@ This module checks arguments and turns links, masks, pools and lists into `Truth
 nothing (`exact`, `scored`, `listed`) and computes no metric (`ties`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
+from bridgehead.evaluate.arguments import checked_ks, checked_labels, checked_names, checked_seed
 from bridgehead.evaluate.listed import CandidateLists
 from bridgehead.evaluate.ranks.levels import Truth
 from bridgehead.evaluate.record import DirectionReport
@@ -29,16 +30,12 @@ class Settings:
     names: tuple[str, str]
 
     @classmethod
-    def of(cls, ks: Any, n_resamples: Any, seed: int, names: Any) -> "Settings":
+    def of(cls, ks: Any, n_resamples: Any, seed: Any, names: Any) -> "Settings":
         """Return the settings after checking them. Raises `ArgumentError`."""
-        wanted = tuple(dict.fromkeys(ks)) if isinstance(ks, Iterable) else ()
-        if not wanted or any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in wanted):
-            raise ArgumentError(f"ks = {ks!r}; expected one or more whole numbers, each at least 1, such as (1, 5, 10)")
+        wanted = checked_ks(ks)
         if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 0:
             raise ArgumentError(f"n_resamples = {n_resamples!r}; expected a whole number: 0 (no intervals) or more")
-        if not isinstance(names, tuple | list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
-            raise ArgumentError(f"names = {names!r}; expected two, of a and of b, such as ('molecule', 'text')")
-        return cls(tuple(int(k) for k in wanted), int(n_resamples), seed, (names[0], names[1]))
+        return cls(wanted, int(n_resamples), checked_seed(seed), checked_names(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +152,4 @@ def _entity_numbers(truth: Truth, entities: Any, n_own: int, side: str) -> IntAr
     labels = to_numpy(entities)
     if labels.shape != (n_own,):
         raise ShapeError(f"entities_{side} has shape {labels.shape}; expected ({n_own},): a label for each row")
-    try:
-        return np.unique(labels[truth.rows], return_inverse=True)[1].reshape(-1).astype(np.int64)
-    except TypeError as error:
-        raise ArgumentError(
-            f"entities_{side} holds labels of several types ({error}); expected texts or numbers, with a label of "
-            "its own for each row without an entity"
-        ) from error
+    return checked_labels(labels[truth.rows], f"entities_{side}")

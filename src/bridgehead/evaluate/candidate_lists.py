@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate.arguments import checked_seed, finite_number, whole_number
 from bridgehead.evaluate.listed import distinct_keys
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, to_numpy
@@ -30,11 +31,11 @@ def choose_among(links: Links, n_candidates: int, t: int, seed: int = 0) -> tupl
     >>> len(indices), all(i in indices[indptr[i] : indptr[i + 1]] for i in range(100))
     (400, True)
     """
-    for name, count, least in (("t", t, 1), ("n_candidates", n_candidates, links.n_b)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-            raise ArgumentError(f"{name} = {count!r}; expected a whole number of at least {least}")
+    if not isinstance(links, Links):
+        raise ArgumentError(f"links is a {type(links).__name__}; expected Links, which say how many rows there are")
+    t, n_candidates = whole_number(t, "t", 1), whole_number(n_candidates, "n_candidates", links.n_b)
     starts, true = links.targets()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     n_others = np.where(np.diff(starts) > 0, np.minimum(t - 1, n_candidates - np.diff(starts)), 0)
     many = 2 * n_others > n_candidates - np.diff(starts)
     queries, drawn = [np.repeat(np.arange(links.n_a), np.diff(starts))], [true]
@@ -60,21 +61,22 @@ def within_tolerance(
     inclusive, up to the rounding of float64. A query may have no candidate, and its true item may lie outside: the
     report counts it as missing. Time and memory are of the order of N log N and all that is listed. Raises `ShapeError`
     for other shapes, `NonFiniteRowsError` naming rows with NaN or infinity (leave those items out, or give them all
-    candidates), and `ArgumentError` for what is no number or a negative tolerance.
+    candidates), and `ArgumentError` for what is no number and a tolerance that is negative or infinite.
 
     >>> within_tolerance([100.0, 250.0], [250.001, 100.0005, 99.9], 10e-6, relative=True)
     (array([0, 1, 2]), array([1, 0]))
     """
     queries, candidates = _values(values_queries, "values_queries"), _values(values_candidates, "values_candidates")
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | np.number) or not tolerance >= 0:
-        raise ArgumentError(f"tolerance = {tolerance!r}; expected a number of 0 or more")
-    width = np.abs(queries) * float(tolerance) if relative else np.full(len(queries), float(tolerance))
+    width = finite_number(tolerance, "tolerance", "a number of 0 or more, finite", least=0)
+    if not isinstance(relative, bool | np.bool_):
+        raise ArgumentError(f"relative = {relative!r:.80}; expected True (tolerance is a share) or False")
+    widths = np.abs(queries) * width if relative else np.full(len(queries), width)
     order = np.argsort(candidates, kind="stable")
     ordered = candidates[order]
     # One rounding of the bound must not cut off a value that is exactly at the tolerance.
     slack = 4 * np.finfo(np.float64).eps * np.abs(queries)
-    first = np.searchsorted(ordered, queries - width - slack, side="left")
-    sizes = np.searchsorted(ordered, queries + width + slack, side="right") - first
+    first = np.searchsorted(ordered, queries - widths - slack, side="left")
+    sizes = np.searchsorted(ordered, queries + widths + slack, side="right") - first
     query = np.repeat(np.arange(len(queries), dtype=np.int64), sizes)
     places = np.arange(len(query)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
     return _as_lists(query, order[places], len(queries), len(candidates))

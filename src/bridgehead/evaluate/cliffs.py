@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import rows_at_once
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, block_rows, check_rows
@@ -64,8 +65,7 @@ def activity_cliffs(rows: Any, texts: Any, threshold: float = CLIFF, block: int 
     """
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not 0.5 <= threshold < 1:
         raise ArgumentError(f"threshold = {threshold!r}; expected a number in [0.5, 1)")
-    if block is not None and block < 1:
-        raise ArgumentError(f"block = {block}; expected at least 1 row")
+    block = rows_at_once(block)
     elements, same = _distinct(_elements(rows))
     described = _described(texts, len(same))
     sizes = np.diff(elements.indptr).astype(np.int64)
@@ -206,10 +206,16 @@ def _described(texts: Any, n: int) -> sparse.csr_array:
         if texts.n_a != n:
             raise ShapeError(f"texts are links of {texts.n_a} items; expected {n}, one for each row")
         return texts.matrix.astype(np.int32)
-    own = [
-        {t for t in (one if isinstance(one, list | tuple | set | frozenset) else (one,)) if t not in (None, "")}
-        for one in texts
-    ]
+    try:
+        own = [
+            {t for t in (one if isinstance(one, list | tuple | set | frozenset) else (one,)) if t not in (None, "")}
+            for one in texts
+        ]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"texts is a {type(texts).__name__} that has no texts ({error}); expected a text or a collection of texts "
+            "for each row, or Links"
+        ) from error
     if len(own) != n:
         raise ShapeError(f"texts has {len(own)} entries; expected {n}, one for each row")
     number: dict[Any, int] = {}

@@ -11,10 +11,13 @@ import numpy as np
 from scipy import special
 
 from bridgehead.errors import ArgumentError
+from bridgehead.evaluate.arguments import finite_number, whole_number
 from bridgehead.evaluate.ties import Float64Array
 
 _NODES = 200
 _HALVINGS = 60
+_SD = "the standard deviation of a difference, 0 or more"
+_SHARE = "a share over 0 and under 1"
 
 
 def detectable_difference(sd: float, n_entities: int, power: float = 0.8, level: float = 0.05) -> float | None:
@@ -34,23 +37,27 @@ def detectable_difference(sd: float, n_entities: int, power: float = 0.8, level:
     >>> round(detectable_difference(0.5, 100), 3)
     0.141
     """
-    if not math.isfinite(sd) or sd < 0:
-        raise ArgumentError(f"sd = {sd!r}; expected the standard deviation of a difference, 0 or more")
-    if isinstance(n_entities, bool) or n_entities < 1 or int(n_entities) != n_entities:
-        raise ArgumentError(f"n_entities = {n_entities!r}; expected a whole number of 1 or more")
+    sd = finite_number(sd, "sd", _SD, least=0)
+    n_entities = whole_number(n_entities, "n_entities", 1)
+    power, level = (finite_number(share, name, _SHARE) for name, share in (("power", power), ("level", level)))
     if not 0 < level < power < 1:
         raise ArgumentError(f"power = {power!r} and level = {level!r}; expected 0 < level < power < 1")
     if n_entities < 2:
         return None
-    return sd / math.sqrt(n_entities) * _standard_errors(int(n_entities) - 1, float(power), float(level))
+    return sd / math.sqrt(n_entities) * _standard_errors(n_entities - 1, power, level)
 
 
 def power_of(difference: float, sd: float, n_entities: int, level: float = 0.05) -> float:
     """Return the probability that a paired two-sided t test finds a true `difference` (the inverse of the above).
 
     The level itself for a difference of 0, 1 for an `sd` of 0 and another difference, 0 for one entity, which shows
-    nothing.
+    nothing. Raises `ArgumentError` for numbers that are not finite, an `sd` under 0, fewer than one entity, and a level
+    outside (0, 1).
     """
+    difference, sd = finite_number(difference, "difference"), finite_number(sd, "sd", _SD, least=0)
+    n_entities, level = whole_number(n_entities, "n_entities", 1), finite_number(level, "level", _SHARE, above=0)
+    if level >= 1:
+        raise ArgumentError(f"level = {level!r}; expected {_SHARE}")
     if n_entities < 2:
         return 0.0
     if sd == 0:

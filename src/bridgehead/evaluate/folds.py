@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate.arguments import finite_number
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import to_numpy
 
@@ -97,11 +98,10 @@ def corrected_difference(differences: Any, ratio: float) -> CorrectedDifference:
         raise ShapeError(f"differences has shape {folds.shape}; expected (n_folds,), one a fold")
     if len(folds) == 0:
         raise ArgumentError("differences is of no folds; expected at least one")
-    if not math.isfinite(ratio) or ratio <= 0:
-        raise ArgumentError(f"ratio = {ratio!r}; expected the size of a test part over that of its training part")
+    ratio = finite_number(ratio, "ratio", "the size of a test part over that of its training part", above=0)
     n, value = len(folds), float(folds.mean())
     if n < 2:
-        return CorrectedDifference(value, None, None, None, n, float(ratio))
+        return CorrectedDifference(value, None, None, None, n, ratio)
     sd = float(folds.std(ddof=1))
     error = sd * math.sqrt(1 / n + ratio)
     half = float(special.stdtrit(n - 1, 0.975)) * error
@@ -110,13 +110,16 @@ def corrected_difference(differences: Any, ratio: float) -> CorrectedDifference:
         p_value = 1.0 if abs(value) <= 1e-12 else 0.0
     else:
         p_value = float(2 * special.stdtr(n - 1, -abs(value) / error))
-    return CorrectedDifference(value, sd, (value - half, value + half), p_value, n, float(ratio))
+    return CorrectedDifference(value, sd, (value - half, value + half), p_value, n, ratio)
 
 
 def _finite(values: Any, name: str) -> Float64Array:
     array = to_numpy(values)
     if array.dtype.kind not in "fiub":
         raise ArgumentError(f"{name} has dtype {array.dtype}; expected numbers")
+    if hasattr(array, "tocsr"):
+        raise ArgumentError(f"{name} is a sparse matrix; expected a dense array: pass .toarray()")
     if not np.isfinite(array).all():
-        raise NonFiniteRowsError(f"{name} holds NaN or infinity (fold {np.argwhere(~np.isfinite(array))[0][0]})")
+        bad = np.argwhere(~np.isfinite(np.atleast_1d(array)))
+        raise NonFiniteRowsError(f"{name} holds NaN or infinity (fold {bad[0][0]})")
     return np.asarray(array, dtype=np.float64)

@@ -15,7 +15,7 @@ from bridgehead.evaluate.intervals import bootstrap_intervals
 from bridgehead.evaluate.record import DirectionReport, RetrievalReport
 from bridgehead.evaluate.report import retrieval_report
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, to_numpy
+from bridgehead.vectors import IntArray, check_rows, to_numpy
 
 SIDES = ("a_to_b", "b_to_a")
 
@@ -96,7 +96,7 @@ def grouped_reports(
     >>> found.any_of_entity.a_to_b.recall[1], round(found.own_only.a_to_b.recall[1], 3)
     (1.0, 0.667)
     """
-    n_a, n_b = (np.shape(to_numpy(z))[0] for z in (z_a, z_b))
+    n_a, n_b = (check_rows(z, f"rows of {name}").shape[0] for z, name in ((z_a, "a"), (z_b, "b")))
     given = Links.of(links, n_a, n_b)
     groups = [_numbers(groups_a, given.groups_a), _numbers(groups_b, given.groups_b)]
     if all(own is None for own in groups):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import rows_at_once
 from bridgehead.evaluate.ranks.exact import CosineRows
 from bridgehead.evaluate.ranks.levels import TIE, Truth
 from bridgehead.evaluate.scored import BlockFunction, checked_block
@@ -203,9 +204,7 @@ def _check(indptr: IntArray, indices: IntArray, n_queries: int, n_candidates: in
 
 
 def _step(block: int | None) -> int | None:
-    if block is not None and block < 1:
-        raise ArgumentError(f"block = {block}; expected at least 1 row")
-    return block
+    return rows_at_once(block)
 
 
 def _query_blocks(sizes: IntArray, block: int | None) -> Iterator[slice]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate.arguments import checked_labels, checked_seed
 from bridgehead.evaluate.record import DirectionReport, RetrievalReport
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, to_numpy
@@ -118,6 +119,7 @@ def paired_difference(
     for name, count, least in (("n_resamples", n_resamples, 0), ("n_permutations", n_permutations, 1)):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
             raise ArgumentError(f"{name} = {count!r}; expected a whole number of {least} or more")
+    seed = checked_seed(seed)
     x, y = _values(metric_x, "metric_x"), _values(metric_y, "metric_y")
     if len(x) != len(y):
         raise ShapeError(f"metric_x is of {len(x)} queries and metric_y of {len(y)}; expected the same queries in both")
@@ -180,11 +182,14 @@ def compare_reports(
             if name in y.per_query:
                 shown = "mean_rank" if name == "rank" else name
                 found[prefix + shown] = x.per_query[name], y.per_query[name], x.entities
-    if unknown := [name for name in metrics or () if name not in found]:
+    if metrics is not None and not isinstance(metrics, list | tuple):
+        raise ArgumentError(f"metrics = {metrics!r:.80}; expected a list of names, such as ['{next(iter(found))}']")
+    wanted = list(found) if metrics is None else metrics
+    if unknown := [str(name) for name in wanted if not isinstance(name, str) or name not in found]:
         raise ArgumentError(f"the reports do not both have {', '.join(unknown)}; both have {', '.join(found)}")
     return {
         name: paired_difference(*found[name], n_resamples=n_resamples, n_permutations=n_permutations, seed=seed)
-        for name in (found if metrics is None else metrics)
+        for name in wanted
     }
 
 
@@ -211,17 +216,14 @@ def _check_same_queries(first: DirectionReport, second: DirectionReport, directi
 def entity_numbers(entities: Any, n: int) -> IntArray:
     """Return the numbers 0 .. E - 1 of the entities of `n` queries from a label for each, or None for each its own.
 
-    Raises `ShapeError` for another number of labels and `ArgumentError` for labels that cannot be ordered.
+    Raises `ShapeError` for another number of labels and `ArgumentError` for labels that cannot be ordered, or NaN.
     """
     if entities is None:
         return np.arange(n, dtype=np.int64)
     labels = to_numpy(entities)
     if labels.shape != (n,):
         raise ShapeError(f"entities has shape {labels.shape}; expected ({n},): a label for each query")
-    try:
-        return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    except TypeError as error:
-        raise ArgumentError(f"entities holds labels of several types ({error}); expected texts or numbers") from error
+    return checked_labels(labels, "entities")
 
 
 def _values(metric: Any, name: str) -> Float64Array:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.intervals import bootstrap_intervals
 from bridgehead.evaluate.ties import Float64Array, TieLevels, distinct_cases, expected_recall, first_place_odds
 from bridgehead.vectors import IntArray
@@ -69,11 +70,10 @@ def recall_by_pool(
     >>> [(point.size, round(point.recall, 12)) for point in recall_by_pool(levels, 10, (100, 5000, None))]
     [(100, 0.1), (1000, 0.01)]
     """
-    wanted = dict.fromkeys(sizes)
-    for size in wanted:
-        if size is not None:
-            _check_count(size, "sizes")
-    _check_count(k, "k")
+    if not isinstance(sizes, list | tuple):
+        raise ArgumentError(f"sizes = {sizes!r:.80}; expected a list of whole numbers, None for the whole pool")
+    wanted = dict.fromkeys(None if size is None else whole_number(size, "sizes", 1) for size in sizes)
+    k = whole_number(k, "k", 1)
     curves = {
         size: expected_recall(levels, k) if size is None else expected_recall_in_pool(levels, k, size)
         for size in wanted
@@ -99,8 +99,7 @@ def expected_recall_in_pool(levels: TieLevels, k: int, size: int) -> Float64Arra
     `size` true ones, and 0 for one whose true items are all out of reach. Raises `ArgumentError` for a k or a size
     under 1.
     """
-    _check_count(k, "k")
-    _check_count(size, "size")
+    k, size = whole_number(k, "k", 1), whole_number(size, "size", 1)
     first = levels.first
     reached = levels.n_true - levels.n_missing
     result = np.where(reached > 0, np.nan, 0.0)
@@ -199,8 +198,3 @@ def _log_factorials(n: int) -> Any:
     return np.concatenate(
         [np.zeros(1, dtype=np.longdouble), np.cumsum(np.log(np.arange(1, n + 1, dtype=np.longdouble)))]
     )
-
-
-def _check_count(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ArgumentError(f"{name}: {value!r}; expected a whole number of at least 1")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_names, whole_number
 from bridgehead.evaluate.chance import Problems, chance_interval, chance_values
 from bridgehead.evaluate.intervals import bootstrap_intervals
 from bridgehead.evaluate.pool_size import SIZES, PoolPoint, recall_by_pool
@@ -120,7 +121,7 @@ class DirectionReport:
             self.queries[chosen],
             self.true_scores[chosen],
             np.unique(self.entities[chosen], return_inverse=True)[1].reshape(-1).astype(np.int64),
-            n_resamples=self.n_resamples if n_resamples is None else n_resamples,
+            n_resamples=self.n_resamples if n_resamples is None else whole_number(n_resamples, "n_resamples", 0),
             seed=self.seed,
         )
 
@@ -230,7 +231,7 @@ class DirectionReport:
 
         For recall@k, recall_all@k, ndcg@k (any k), mrr, r_precision and mean_rank of this report; else `ArgumentError`.
         """
-        if metric not in self.chance:
+        if not isinstance(metric, str) or metric not in self.chance:
             raise ArgumentError(f"this report has no metric {metric!r}; it has {', '.join(self.chance)}")
         return chance_interval(metric, self.chance[metric], self.n_true, self.pool, self.entities, self.n_missing)
 
@@ -284,7 +285,7 @@ class RetrievalReport:
 
         Raises `ArgumentError` for a key that this report does not have.
         """
-        side, _, metric = key.partition(".")
+        side, _, metric = str(key).partition(".")
         report = {"a_to_b": self.a_to_b, "b_to_a": self.b_to_a}.get(side)
         if report is None or metric not in report.values:
             known = ", ".join(f"{side}.{name}" for side in ("a_to_b", "b_to_a") for name in self.a_to_b.values)
@@ -298,7 +299,7 @@ class RetrievalReport:
 
     def lines(self, names: tuple[str, str] | None = None) -> list[str]:
         """Return both tables and how to read them, as lines to print."""
-        a, b = names or self.names
+        a, b = self.names if names is None else checked_names(names)
         return [
             *self.a_to_b.lines(a, b),
             "",

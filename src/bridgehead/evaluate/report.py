@@ -149,6 +149,10 @@ def report_from_scores(
 
 def _sizes_with_pool(links: Links, pool: Any) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the numbers of own rows and of all candidates of both sides; links are over the own rows."""
+    if not isinstance(links, Links):
+        raise ArgumentError(
+            f"links is a {type(links).__name__}; expected Links: scores do not say how many rows there are"
+        )
     further = pair_of(pool, "pool", "the numbers of further candidates of side a, and of side b")
     counts = [0 if n is None else n for n in further]
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in counts):

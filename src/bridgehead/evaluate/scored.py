@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate.arguments import rows_at_once
 from bridgehead.evaluate.ranks.levels import TIE, Truth, count_rows, level_bounds
 from bridgehead.evaluate.ties import Float64Array, TieLevels
 from bridgehead.vectors import block_rows, to_numpy
@@ -71,11 +72,16 @@ def kept_when_small(score: BlockFunction, n_rows: int, n_columns: int, block: in
 
 def checked_block(score: BlockFunction, rows: slice, n_candidates: int, name: str) -> Float64Array:
     """Return the block of scores of `rows` as float64, after checking its shape and that all are finite."""
+    if not callable(score):
+        raise ArgumentError(f"{name} is a {type(score).__name__}; expected a function that takes a slice of query rows")
     block = to_numpy(score(rows))
-    scores = np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
+    block = block.toarray() if hasattr(block, "toarray") else block
     expected = (rows.stop - rows.start, n_candidates)
-    if scores.shape != expected:
-        raise ShapeError(f"{name}({rows}) has shape {scores.shape}; expected {expected}: (queries, all candidates)")
+    if block.shape != expected:
+        raise ShapeError(f"{name}({rows}) has shape {block.shape}; expected {expected}: (queries, all candidates)")
+    if block.dtype.kind not in "fiub":
+        raise ArgumentError(f"{name}({rows}) has dtype {block.dtype}; expected real numbers")
+    scores = np.asarray(block, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(bad):
         shown = ", ".join(str(rows.start + i) for i in bad[:10].tolist()) + (", ..." if len(bad) > 10 else "")
@@ -112,8 +118,6 @@ def _joined(pieces: list[TieLevels], n_candidates: int) -> TieLevels:
 
 
 def _steps(n_rows: int, n_columns: int, block: int | None) -> Iterator[slice]:
-    if block is not None and block < 1:
-        raise ArgumentError(f"block = {block}; expected at least 1 row")
-    step = block or block_rows(n_columns, 8, _BLOCK_BYTES)
+    step = rows_at_once(block) or block_rows(n_columns, 8, _BLOCK_BYTES)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import rows_at_once
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import block_rows, check_rows, unit_rows
 
@@ -35,8 +36,7 @@ def nearest_similarity(rows: Any, train_rows: Any, block: int | None = None) -> 
         )
     if right.shape[0] == 0:
         raise ArgumentError("train_rows has no rows; expected at least one: without training there is no nearest item")
-    if block is not None and block < 1:
-        raise ArgumentError(f"block = {block}; expected at least 1 row")
+    block = rows_at_once(block)
     is_sparse = hasattr(left, "tocsr") or hasattr(right, "tocsr")
     left, right = (_unit_csr(side) if is_sparse else unit_rows(side, dtype=np.float32) for side in (left, right))
     found = np.empty(left.shape[0])

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.record import DirectionReport
 from bridgehead.vectors import to_numpy
 
@@ -87,9 +88,9 @@ def slice_report(
     >>> [(one.label, one.n_queries, one.report.recall[1]) for one in found]
     [('x', 3, 1.0), ('y', 1, 1.0)]
     """
-    for word, count in (("least", least), ("most", most)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ArgumentError(f"{word} = {count!r}; expected a whole number of at least 1")
+    if not isinstance(direction, DirectionReport):
+        raise ArgumentError(f"direction is a {type(direction).__name__}; expected a DirectionReport: report.a_to_b")
+    least, most = whole_number(least, "least", 1), whole_number(most, "most", 1)
     members = _members(direction, labels.labels if isinstance(labels, Bins) else labels, name)
     ordered = sorted(members, key=lambda label: (label == UNKNOWN, -len(members[label]), label))
     shown = [label for label in ordered if len(members[label]) >= least][:most]
@@ -123,8 +124,9 @@ def quintiles(values: Any, n_bins: int = 5, digits: int = 2, unit: str = "") -> 
     numbers = numbers.astype(np.float64)
     if np.isinf(numbers).any():
         raise ArgumentError(f"values holds infinity (first in row {int(np.argmax(np.isinf(numbers)))})")
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 2:
-        raise ArgumentError(f"n_bins = {n_bins!r}; expected a whole number of at least 2")
+    # More bins than numbers are as many as there are numbers.
+    n_bins = min(whole_number(n_bins, "n_bins", 2), max(2, len(numbers)))
+    digits = whole_number(digits, "digits", 0)
     known = np.flatnonzero(~np.isnan(numbers))
     if len(known) == 0:
         return Bins((None,) * len(numbers), ())

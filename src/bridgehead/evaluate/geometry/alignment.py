@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.errors import ShapeError
+from bridgehead.evaluate.arguments import finite_number, whole_number
 from bridgehead.evaluate.geometry.sides import (
     BLOCK_BYTES,
     cosines_of,
@@ -20,7 +21,6 @@ from bridgehead.evaluate.geometry.sides import (
     slices_of,
     true_pairs,
     two_sides,
-    whole_number,
 )
 from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array
@@ -53,7 +53,7 @@ def alignment_distance(z_a: Any, z_b: Any, links: Any = None, alpha: float = 2.0
     In [0, 2^alpha]; with the usual alpha = 2 it is 2 - 2 cosine where no row is zero, so from 0 (the same) to 4.
     Arguments and errors as in `alignment_cosine`; `ArgumentError` for an alpha that is not a finite number over 0.
     """
-    _check_positive(alpha, "alpha")
+    alpha = finite_number(alpha, "alpha", "a finite number over 0", above=0)
     rows_a, rows_b = two_sides(z_a, z_b)
     pairs = true_pairs(links, len(rows_a), len(rows_b))
     return float(_distances(rows_a, rows_b, pairs, alpha).mean())
@@ -78,7 +78,7 @@ def uniformity(z: Any, t: float = 2.0, sample: int | None = None, seed: int = 0,
     `AlignmentMetrics.uniformity` counts each row with itself as well and so has a floor at -log n; this is the estimate
     without it. Raises `ShapeError` for fewer than two rows, `ArgumentError` for t, sample or block out of range.
     """
-    _check_positive(t, "t")
+    t = finite_number(t, "t", "a finite number over 0", above=0)
     rows = one_side(z, "z")
     if len(rows) < 2:
         raise ShapeError("z has 1 row; expected at least two, since uniformity is about pairs of rows")
@@ -111,9 +111,3 @@ def _log_kernel_sum(left: Float64Array, right: Float64Array, t: float, same: boo
     total = float(np.exp(exponents, out=exponents).sum())
     # A block beside itself holds every pair twice.
     return largest + float(np.log(total / 2 if same else total))
-
-
-def _check_positive(value: Any, name: str) -> None:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value <= 0:
-        raise ArgumentError(f"{name} = {value!r}; expected a finite number over 0")

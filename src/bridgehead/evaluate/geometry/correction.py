@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_names
 from bridgehead.evaluate.geometry.sides import one_side, slices_of, two_sides
 from bridgehead.evaluate.paired import PairedDifference, paired_difference
 from bridgehead.evaluate.ranks.cosine_rows import CosineRows
@@ -95,13 +96,15 @@ def gap_correction(
 
     Raises as `retrieval_report`, and `ArgumentError` for a `before` of other queries or ks.
     """
-    rows_a, rows_b = two_sides(z_a, z_b, names)
+    rows_a, rows_b = two_sides(z_a, z_b, checked_names(names))
     options: dict[str, Any] = {
         "ks": ks, "names": names, "entities_a": entities_a, "entities_b": entities_b,
         "n_resamples": n_resamples, "seed": seed,
     }  # fmt: skip
     shifted = mean_shift(rows_a, rows_b, fit)
     after = retrieval_report(*shifted, links, **options)
+    if before is not None and not isinstance(before, RetrievalReport):
+        raise ArgumentError(f"before is a {type(before).__name__}; expected the RetrievalReport of these rows")
     if before is None:
         before = retrieval_report(z_a, z_b, links, **options)
     differences = {}

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.geometry.sides import drawn_rows, generator, slices_of, two_sides, whole_number
+from bridgehead.evaluate.arguments import whole_number
+from bridgehead.evaluate.geometry.sides import drawn_rows, generator, slices_of, two_sides
 from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.links import Links

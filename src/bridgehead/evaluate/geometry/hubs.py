@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.evaluate.geometry.sides import BLOCK_BYTES, cosines_of, slices_of, two_sides, whole_number
+from bridgehead.evaluate.arguments import whole_number
+from bridgehead.evaluate.geometry.sides import BLOCK_BYTES, cosines_of, slices_of, two_sides
 from bridgehead.evaluate.ranks.cosine_rows import CosineRows, screening_error
 from bridgehead.evaluate.ranks.levels import TIE
 from bridgehead.evaluate.ties import Float64Array

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.errors import ArgumentError, LinksError, ShapeError
+from bridgehead.errors import LinksError, ShapeError
+from bridgehead.evaluate.arguments import checked_seed
 from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.links import Links
@@ -48,16 +49,9 @@ def true_pairs(links: Any, n_a: int, n_b: int) -> IntArray:
     return pairs
 
 
-def whole_number(value: Any, name: str, least: int) -> int:
-    """Return `value` as an int; raises `ArgumentError` for what is no whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(f"{name} = {value!r}; expected a whole number of at least {least}")
-    return int(value)
-
-
 def generator(seed: int, purpose: int) -> np.random.Generator:
     """Return the random numbers of one purpose, so that a part draws the same whether others ran before it or not."""
-    return np.random.default_rng([whole_number(seed, "seed", 0), purpose])
+    return np.random.default_rng([checked_seed(seed), purpose])
 
 
 def drawn_rows(n: int, most: int | None, rng: np.random.Generator) -> IntArray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.geometry.sides import (
     cosines_of,
     generator,
@@ -15,7 +16,6 @@ from bridgehead.evaluate.geometry.sides import (
     pairs_within,
     true_pairs,
     two_sides,
-    whole_number,
 )
 from bridgehead.evaluate.ranks.cosine_rows import CosineRows
 from bridgehead.evaluate.ties import Float64Array

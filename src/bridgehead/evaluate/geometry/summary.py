@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.geometry.alignment import alignment_cosine, alignment_distance, uniformity
 from bridgehead.evaluate.geometry.gap import ModalityGap, modality_gap
 from bridgehead.evaluate.geometry.hubs import Hubness, hubness
-from bridgehead.evaluate.geometry.sides import drawn_rows, generator, rows_at, two_sides, whole_number
+from bridgehead.evaluate.geometry.sides import drawn_rows, generator, rows_at, two_sides
 from bridgehead.evaluate.geometry.similarity import Histogram, SimilarityHistograms, similarity_histograms
 from bridgehead.evaluate.geometry.spread import Spread, spread
 from bridgehead.evaluate.ranks.cosine_rows import CosineRows

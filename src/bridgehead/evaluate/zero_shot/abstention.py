@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.evaluate.zero_shot.calibration import fractions
 
@@ -85,6 +86,7 @@ def calibrate_abstention(
     number = isinstance(wanted, int | float | np.number) and not isinstance(wanted, bool)
     if wanted is None or not number or not 0 < wanted <= 1:
         raise ArgumentError(f"{name} = {wanted!r}; expected a share over 0, at most 1")
+    least = whole_number(least, "least", 1)
     points = _points(*_checked(scores, correct))
     thresholds, answered, accuracies = points
     n = int(answered[-1])

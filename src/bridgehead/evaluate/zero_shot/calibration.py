@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, to_numpy
+
+_MOST_BINS = 100_000
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,9 @@ def calibration_error(shares: Any, correct: Any, n_bins: int = 15) -> Calibratio
         raise ShapeError(f"shares has {len(share)} entries and correct {len(right)}; expected one each")
     if len(share) == 0:
         raise ArgumentError("shares is empty; expected at least one answer")
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise ArgumentError(f"n_bins = {n_bins!r}; expected a whole number of at least 1")
+    n_bins = whole_number(n_bins, "n_bins", 1)
+    if n_bins > _MOST_BINS:
+        raise ArgumentError(f"n_bins = {n_bins}; expected at most {_MOST_BINS:,}: more bins than answers tell nothing")
     equal = np.clip(np.ceil(np.round(share * n_bins, 9)).astype(np.int64) - 1, 0, n_bins - 1)
     # The middle of the places that equal shares take, so that they stay together whatever the order of items.
     _, code, count = np.unique(share, return_inverse=True, return_counts=True)
@@ -81,7 +85,7 @@ def calibration_error(shares: Any, correct: Any, n_bins: int = 15) -> Calibratio
         error=_error(bins, len(share)),
         adaptive_error=_error(others, len(share)),
         n=len(share),
-        n_bins=int(n_bins),
+        n_bins=n_bins,
         mean_share=float(share.mean()),
         accuracy=float(right.mean()),
         bins=bins,

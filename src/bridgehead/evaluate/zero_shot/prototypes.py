@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, to_numpy, unit_rows
+
+_MOST = 2**31 - 1
 
 
 def class_prototypes(rows: Any, class_of: Any, n_classes: int | None = None) -> Float64Array:
@@ -27,8 +30,8 @@ def class_prototypes(rows: Any, class_of: Any, n_classes: int | None = None) -> 
     units = unit_rows(rows, "rows of prompts", dtype=np.float64)
     numbers = class_numbers(class_of, len(units), "class_of")
     least = int(numbers.max(initial=-1)) + 1
-    size = least if n_classes is None else n_classes
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < max(1, least):
+    size = least if n_classes is None else whole_number(n_classes, "n_classes", 1)
+    if size < max(1, least):
         raise ArgumentError(
             f"n_classes = {n_classes!r} and class_of goes to {least - 1}; expected at least {max(1, least)}"
         )
@@ -47,8 +50,8 @@ def class_numbers(values: Any, n: int, name: str, least: int = 0, most: int | No
         raise ShapeError(f"{name} has shape {numbers.shape}; expected ({n},): the number of a class for each row")
     if numbers.size and numbers.dtype.kind not in "iu":
         raise ArgumentError(f"{name} has dtype {numbers.dtype}; expected whole numbers, the classes'")
-    outside = np.flatnonzero((numbers < least) | (numbers > (np.inf if most is None else most)))
+    outside = np.flatnonzero((numbers < least) | (numbers > (_MOST if most is None else most)))
     if len(outside):
-        upper = "" if most is None else f" to {most}"
+        upper = f" to {_MOST if most is None else most}"
         raise ArgumentError(f"{name}[{outside[0]}] = {numbers[outside[0]]}; expected numbers from {least}{upper}")
     return np.asarray(numbers, dtype=np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import finite_number
 from bridgehead.evaluate.ranks.levels import TIE
 from bridgehead.evaluate.ties import Float64Array
 from bridgehead.vectors import IntArray, block_rows, check_rows, unit_rows
@@ -101,14 +102,7 @@ class Classes:
 
 def checked_scale(scale: Any) -> float:
     """Return the inverse temperature as a float; raises `ArgumentError` unless it is a finite number over 0."""
-    if (
-        isinstance(scale, bool)
-        or not isinstance(scale, int | float | np.number)
-        or not np.isfinite(scale)
-        or scale <= 0
-    ):
-        raise ArgumentError(f"logit_scale = {scale!r}; expected a finite number over 0, 1 / temperature")
-    return float(scale)
+    return finite_number(scale, "logit_scale", "a finite number over 0, 1 / temperature", above=0)
 
 
 def checked_threshold(threshold: Any) -> float | None:

@@ -89,6 +89,8 @@ def candidate_set_sensitivity(
     if len(check_rows(z_items, "z_items")) == 0:
         raise ArgumentError("there are no items, so no answer can change; expected at least one")
     n_classes = len(Classes(z_classes))
+    if not isinstance(sets, list | tuple) or not all(isinstance(one, CandidateSet) for one in sets):
+        raise ArgumentError(f"sets is a {type(sets).__name__}; expected a list of CandidateSet")
     before, share = _answers(z_items, z_classes, np.arange(n_classes), logit_scale, block, "z_classes")
     found = []
     for other in sets:
