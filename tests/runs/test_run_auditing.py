@@ -174,3 +174,11 @@ def test_names_in_the_texts_are_caught_and_masked(tmp_path):
     masked = [f for name, f in found.items() if name.startswith("names masked (21 of 21 text items hold one)")]
     # The model knows nothing of a name that it never saw: it lives on the rest of the text.
     assert [f.verdict for f in masked] == ["pass", "pass"]
+
+
+def test_audits_that_are_made_anew_say_the_same(copied):
+    before = copied.record("audit")
+    copied.path("audit.json").unlink()
+    again = runs.audit(copied)
+    assert [{**f, "seconds": 0} for f in again["findings"]] == [{**f, "seconds": 0} for f in before["findings"]]
+    assert again["skipped"] == before["skipped"]
