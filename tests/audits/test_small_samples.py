@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bridgehead.audits import ScoredLinks, baseline_findings, mispair_findings
+from bridgehead.audits import ScoredLinks, baseline_findings, mispair_findings, within_groups_findings
 from bridgehead.evaluate import retrieval_report
 from bridgehead.links import Links
 
@@ -37,3 +37,27 @@ def test_right_pairs_that_are_hard_to_read_do_not_count_as_wrong_among_many(wron
     found = mispair_findings([ScoredLinks(z, (z + noise * rng.normal(size=z.shape))[partner], Links.identity(n))])
     assert found[0].verdict == verdict
     assert found[0].value == pytest.approx(wrong / n, abs=0.03)
+
+
+def some_first(n, hits):
+    """Return the report of n pairs of which `hits` stand first and all others last."""
+    z = np.eye(n)
+    queries = -z
+    queries[:hits] = z[:hits]
+    return retrieval_report(queries, z, ks=(1, 10), n_resamples=0)
+
+
+def test_a_share_that_one_model_keeps_on_few_queries_warns_and_that_of_five_fails():
+    links = Links.identity(24)
+    labels = np.arange(24) // 12
+    real = some_first(24, 8)
+    # Five of 24 first: above chance's bound, by less than three times its width.
+    one = within_groups_findings(
+        lambda *_: some_first(24, 5), links, labels, real, "length", metrics=["a_to_b.recall@1"]
+    )
+    assert (one[0].verdict, one[0].value > 0.5) == ("warn", True)
+    assert "train 5 of them or more" in one[0].why
+    five = within_groups_findings(
+        lambda *_: some_first(24, 5), links, labels, real, "length", seeds=range(5), metrics=["a_to_b.recall@1"]
+    )
+    assert five[0].verdict == "fail"

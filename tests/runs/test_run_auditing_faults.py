@@ -220,3 +220,25 @@ def test_a_training_that_never_left_chance_fails(work, monkeypatch):
     assert by_name(found)["loss against chance"].verdict == "fail"
     assert by_name(found)["logit scale at its bound"].verdict == "warn"
     assert by_name(found)["recall climbs"].verdict == "fail"
+
+
+def test_texts_that_repeat_each_other_are_caught_by_their_words(work, tmp_path):
+    with pytest.raises(NotApplicable, match="needs texts on both sides"):
+        shortcuts.words(work)
+    rows = [[id_, f"Question {name} about {text}", text, name] for id_, _, text, name in records() if id_[0] == "X"]
+    both = {"pairs": {"a": "question", "kind_a": "text", "kind_b": "text", "names": []}, "split": {"test": []},
+            "encode": {"a": "text:ngram", "b": "text:ngram", "settings_a": {}}}  # fmt: skip
+    run = of(rows, tmp_path / "texts", ("id", "question", "text", "name"), **both)
+    runs.evaluate(run.run)
+    found = shortcuts.words(run)
+    assert verdicts(found) == ["fail", "fail"]
+    # The two sides are looked at each, where both are texts.
+    assert len(data.weak_texts(run)) == len(data.broad_texts(run)) == 2
+
+
+def test_of_many_rows_some_are_looked_at_and_always_the_same(monkeypatch, work):
+    monkeypatch.setattr(leakage, "MOST_ROWS", 10)
+    drawn = leakage._drawn(30, 0)
+    assert len(drawn) == 10 and drawn.tolist() == sorted(set(leakage._drawn(30, 0).tolist()))
+    assert leakage._drawn(7, 0).tolist() == list(range(7))
+    assert "10 test rows of molecule" in leakage.nearly_same_rows(work)[0].why
