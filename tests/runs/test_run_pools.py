@@ -84,8 +84,37 @@ def test_queries_with_a_list_rank_their_list_and_the_others_do_not_ask(table, pl
     assert set(lengths) == {3}
     assert found["all"]["b_to_a.n_queries"] == record["all"]["b_to_a.n_queries"]
     assert found["all"]["a_to_b.n_true_missing"] > 0
-    assert "1 listed pairs name ids that are not in the test part" in " ".join(found["pool"]["how"])
+    said = " ".join(found["pool"]["how"])
+    assert "1 listed pairs name ids that are not in the test part" in said
+    assert f"5 queries with a list of 3.0 candidates each; {len(queries) - 5} without one do not ask" in said
+    assert "molecule to text: 5 queries, each ranks 3" in "\n".join(found["lines"])
     assert found["pool"]["lists"] is not None
+
+
+def test_an_item_of_many_records_is_listed_by_the_id_of_any_of_them(table, plain, tmp_path):
+    # Each molecule lists its own record: its text has the id of whichever record came first.
+    lists = tmp_path / "lists.csv"
+    lists.write_text("query,candidate\n" + "".join(f"{row[0]},{row[0]}\n{row[0]},quinine\n" for row in records()))
+    run, found = evaluated(table, tmp_path / "run", candidates_a=str(lists))
+    assert found["all"]["a_to_b.n_queries"] == plain[1]["all"]["a_to_b.n_queries"]
+    assert found["all"].get("a_to_b.n_true_missing", 0) == 0
+    assert max(pl.read_parquet(run.path("queries.parquet")).filter(direction="a_to_b")["pool"]) <= 2
+
+
+def test_further_candidates_without_a_row_are_counted_apart(table, tmp_path, monkeypatch):
+    from bridgehead.runs import pools
+
+    without_the_first = pools._encoded
+
+    def encoded(work, encoder, further):
+        rows, index = without_the_first(work, encoder, further)
+        return (rows, index) if rows is None else (rows[1:], index[1:])
+
+    monkeypatch.setattr(pools, "_encoded", encoded)
+    pool = write_pool(tmp_path / "pool.csv", ["CCCCCCCCCCCC", "BrCCBr"], ["p1", "p2"])
+    _, record = evaluated(table, tmp_path / "run", pool_a=[str(pool)])
+    assert record["pool"]["n_further_a"] == 1
+    assert "1 further molecule candidates have no row and are left out" in record["pool"]["how"]
 
 
 def test_a_list_that_names_no_query_is_refused(table, tmp_path):

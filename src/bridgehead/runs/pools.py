@@ -16,7 +16,7 @@ from bridgehead.encode import Encoder
 from bridgehead.errors import DataError
 from bridgehead.files import hash_file, hash_json, hash_texts
 from bridgehead.links import Links
-from bridgehead.pairs import read_pairs
+from bridgehead.pairs import PairTable, read_pairs
 from bridgehead.pairs.chemicals_data import read_chemicals
 from bridgehead.pairs.read import read_items
 from bridgehead.pairs.sources import find_files
@@ -29,6 +29,8 @@ from bridgehead.vectors import IntArray
 SideName = Literal["a", "b"]
 Lists = tuple[IntArray, IntArray]
 """Candidates of each row of a side as (indptr, rows of the other side)."""
+Places = dict[str, list[int]]
+"""Id -> the rows of a side that it stands for."""
 _STRANGER = -1
 
 
@@ -178,8 +180,12 @@ def asked_of(work: Any, encoders: dict[str, Encoder], rows: Rows) -> Asked:
         side: [table.side(side).ids[n] for n in own.tolist()] + [further[side].ids[n] for n in added[side][1].tolist()]
         for side, own in (("a", test.items_a), ("b", test.items_b))
     }
-    lists, asking, notes = _lists(config, ids, (len(test.items_a), len(test.items_b)))
-    notes = (*further["a"].notes, *further["b"].notes, *notes)
+    places = {"a": _places(table, "a", ids["a"], part.items_a), "b": _places(table, "b", ids["b"], part.items_b)}
+    lists, asking, notes = _lists(
+        config, places, (part.links.n_a, part.links.n_b), (len(test.items_a), len(test.items_b))
+    )
+    unread = [_without_row(config, side, len(further[side]) - len(added[side][1])) for side in ("a", "b")]
+    notes = (*further["a"].notes, *further["b"].notes, *filter(None, unread), *notes)
     items = {side: tuple(further[side].items[n] for n in added[side][1].tolist()) for side in ("a", "b")}
     held = {
         "a": [table.a.items[n] for n in test.items_a.tolist()], "b": [table.b.items[n] for n in test.items_b.tolist()]
@@ -212,48 +218,76 @@ def _stacked(own: Any, more: Any) -> Any:
     return sparse.vstack([own, more], format="csr") if hasattr(own, "tocsr") else np.concatenate([own, more])
 
 
+def _without_row(config: Any, side: SideName, n: int) -> str:
+    """Return that `n` further candidates cannot be encoded and are none, "" where all can."""
+    return f"{n:,} further {shown_name(config, side)} candidates have no row and are left out" if n else ""
+
+
+def _places(table: PairTable, side: SideName, ids: list[str], numbers: IntArray) -> Places:
+    """Return id -> rows of a side of `asked`: an item is known by its own id, and by those of all its records.
+
+    A text that many records share has the id of the first, and who lists the candidates of a record knows that record.
+    """
+    row_of = {number: row for row, number in enumerate(numbers.tolist()) if number >= 0}
+    record_ids = dict(zip(table.records["_row"].to_list(), table.records["_id"].to_list(), strict=True))
+    carried: Places = {}
+    for item, record in table.side(side).carriers.tolist():
+        if item in row_of:
+            carried.setdefault(str(record_ids[record]), []).append(row_of[item])
+    return carried | {id_: [row] for row, id_ in enumerate(ids)}
+
+
 def _lists(
-    config: Any, ids: dict[str, list[str]], n_own: tuple[int, int]
+    config: Any, places: dict[str, Places], n_all: tuple[int, int], n_own: tuple[int, int]
 ) -> tuple[dict[str, Lists | None], dict[str, Any], tuple[str, ...]]:
     """Return the candidate lists of each side's queries, the masks of who asks, and notes."""
     lists: dict[str, Lists | None] = {"a": None, "b": None}
     asking: dict[str, Any] = {}
     notes = []
-    for side, other, n in (("a", "b", n_own[0]), ("b", "a", n_own[1])):
-        mask = np.arange(len(ids[side])) < n
+    for side, other, n, shape in (("a", "b", n_own[0], n_all), ("b", "a", n_own[1], n_all[::-1])):
+        mask = np.arange(shape[0]) < n
         file = getattr(config.evaluate, f"candidates_{side}")
         if file is not None:
-            lists[side], listed, note = _read_lists(file, ids[side], ids[other])
+            lists[side], listed, note = _read_lists(file, places[side], places[other], shape, mask)
             mask &= listed
             notes.append(f"{shown_name(config, side)}: {note}")
         asking[side] = None if mask.all() else mask
     return lists, asking, tuple(notes)
 
 
-def _read_lists(file: str, queries: list[str], candidates: list[str]) -> tuple[Lists, Any, str]:
+def _read_lists(
+    file: str, queries: Places, candidates: Places, shape: tuple[int, int], may_ask: Any
+) -> tuple[Lists, Any, str]:
     """Read a file of (query, candidate) ids as lists over rows; raises `DataError` where it names no query of ours."""
     table = read_pairs(file, a="query", b="candidate")
-    place_query = {id_: row for row, id_ in enumerate(queries)}
-    place = {id_: row for row, id_ in enumerate(candidates)}
-    rows = np.array([place_query.get(id_, -1) for id_ in table.a.items], dtype=np.int64)
-    columns = np.array([place.get(id_, -1) for id_ in table.b.items], dtype=np.int64)
-    pairs = np.stack([rows[table.links.pairs[:, 0]], columns[table.links.pairs[:, 1]]], axis=1)
-    known = (pairs >= 0).all(axis=1)
-    if not known.any():
+    asking, answering = _known(queries, table.a.items, shape[0]), _known(candidates, table.b.items, shape[1])
+    starts, ends = table.links.pairs[:, 0], table.links.pairs[:, 1]
+    known = (np.diff(asking.indptr)[starts] > 0) & (np.diff(answering.indptr)[ends] > 0)
+    listing = sparse.csr_array(
+        (np.ones(int(known.sum()), dtype=np.int64), (starts[known], ends[known])), shape=(len(table.a), len(table.b))
+    )
+    matrix = (asking.T @ listing @ answering).tocsr()
+    matrix.sort_indices()
+    listed = (np.diff(matrix.indptr) > 0) & may_ask
+    if not listed.any():
         raise DataError(
             f"{file} lists no candidate of any query of the test part; expected the columns query and candidate with "
             "ids of the pairs (see the ids that search prints, or queries.parquet)"
         )
-    matrix = sparse.coo_array(
-        (np.ones(int(known.sum()), dtype=bool), (pairs[known, 0], pairs[known, 1])),
-        shape=(len(queries), len(candidates)),
-    ).tocsr()
-    matrix.sort_indices()
-    listed = np.diff(matrix.indptr) > 0
     note = f"{int(listed.sum()):,} queries with a list of {np.diff(matrix.indptr)[listed].mean():.1f} candidates each"
+    if n := int((may_ask & ~listed).sum()):
+        note += f"; {n:,} without one do not ask"
     if not known.all():
         note += f"; {int((~known).sum()):,} listed pairs name ids that are not in the test part and its pool"
     return (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)), listed, note
+
+
+def _known(places: Places, ids: Sequence[str], n_rows: int) -> Any:
+    """Return which rows each id stands for, as a CSR matrix (n_ids, n_rows) of ones."""
+    found = [places.get(id_, []) for id_ in ids]
+    rows = [row for own in found for row in own]
+    starts = np.concatenate([[0], np.cumsum([len(own) for own in found])]).astype(np.int64)
+    return sparse.csr_array((np.ones(len(rows), dtype=np.int64), rows, starts), shape=(len(ids), n_rows))
 
 
 def _hash_lists(lists: Lists | None) -> list[int] | None:

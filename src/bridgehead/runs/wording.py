@@ -124,7 +124,10 @@ class _Beside:
     def table(self) -> list[str]:
         """Return a head line and a line for each measure; what was not measured has no column."""
         found = self.trained
-        lines = [f"  {self.query} to {self.candidate}: {found.n_queries:,} queries, each ranks {found.n_candidates:,}"]
+        # With lists each query ranks its own, however many candidates there are.
+        least, most = int(found.pool.min()), int(found.pool.max())
+        ranked = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        lines = [f"  {self.query} to {self.candidate}: {found.n_queries:,} queries, each ranks {ranked}"]
         fitted = "" if self.fitted is None else f"  {'closed form':>11}"
         lines.append(f"    {'':<12} {'value':>7}  {'95 % interval':>16}  {'untrained':>9}{fitted}  {'chance':>7}")
         for name in [f"recall@{k}" for k in found.ks] + ["mrr", "median_rank"]:
