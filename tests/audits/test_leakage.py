@@ -75,7 +75,7 @@ def test_keys_may_be_numbers_and_zero_is_one() -> None:
 
 def test_other_parts_than_training_and_test_go_by_their_names() -> None:
     found = key_leakage(LEVELS, [0, 1], [2, 3], parts=("validation", "final"))[1]
-    assert "1 of 2 final items of a share a key of skeleton with validation items" in found.why
+    assert "1 of 2 final items of a share their skeleton with validation items" in found.why
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -45,7 +45,7 @@ def test_every_audit_has_findings_or_says_what_it_would_need(finished):
 
 def test_nothing_of_the_clean_table_leaks(finished):
     found = {f.name: f for f in map(Finding.of, finished.record("audit")["findings"])}
-    for level in ("exact", "parent", "skeleton"):
+    for level in ("exact identity", "parent identity", "skeleton"):
         assert found[f"molecule in test and training, by {level}"].verdict == "pass"
     assert not [f.name for f in found.values() if f.verdict == "fail" and f.group in ("leakage", "data", "controls")]
 

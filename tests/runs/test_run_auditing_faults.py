@@ -54,7 +54,9 @@ def verdicts(found):
 
 def test_a_test_molecule_that_trains_is_a_leak_at_every_level(work):
     clean = by_name(leakage.identities(work))
-    levels = [f"molecule in test and training, by {level}" for level in ("exact", "parent", "skeleton")]
+    levels = [
+        f"molecule in test and training, by {level}" for level in ("exact identity", "parent identity", "skeleton")
+    ]
     assert [clean[level].verdict for level in levels] == ["pass"] * 3
     prepared = work.prepared
     test = prepared.split.truth.pairs[prepared.split.part_link == 2]
@@ -68,8 +70,8 @@ def test_a_test_molecule_that_trains_is_a_leak_at_every_level(work):
 def test_levels_that_the_split_does_not_keep_apart_warn_and_do_not_fail(work):
     # By exact identity a salt may train while its parent is asked for.
     levels, apart = leakage._levels(with_settings(work, split={"identity": "exact"}), "a")
-    assert list(levels) == ["exact", "parent", "skeleton"]
-    assert apart == ["exact"]
+    assert list(levels) == ["exact identity", "parent identity", "skeleton"]
+    assert apart == ["exact identity"]
     assert leakage._levels(with_settings(work, split={"hold_out": "b", "test": []}), "a")[1] == []
     assert leakage._levels(with_settings(work, split={"hold_out": "both", "test": []}), "b")[1] == ["text"]
 

@@ -130,7 +130,7 @@ def _finding(
     first, second = parts
     share = len(shared) / judged
     unjudged = f"; {n_test - judged:,} have no key and are not judged" if judged < n_test else ""
-    why = f"{len(shared):,} of {judged:,} {second} items of {side} share a key of {level} with {first} items{unjudged}"
+    why = f"{len(shared):,} of {judged:,} {second} items of {side} share their {level} with {first} items{unjudged}"
     verdict: Verdict = "pass"
     if promised:
         expected = f"0: the split holds {level} apart"
@@ -139,7 +139,7 @@ def _finding(
     else:
         expected = f"at most {ALLOWED_SHARE:g}: the split does not hold {level} apart"
         if share > ALLOWED_SHARE:
-            verdict, why = "warn", f"{why}: this split allows it, so read the figures for unseen ones apart"
+            verdict, why = "warn", f"{why}: this split allows it, and figures say less about a new {level}"
     columns = (f"{second} {side}", level, f"{first} {side}", f"{first} items with it")
     rows = [(name(item), str(key), name(others[0]), len(others)) for item, key, others in shared]
     return Finding(f"{side} in {second} and {first}, by {level}", share, expected, verdict, why, "leakage",

@@ -33,7 +33,7 @@ from bridgehead.vectors import IntArray
 MOST_ROWS = 5000
 """Test rows of a side that are held against training: products of all with all grow with the square of the data, and a
 share of 1 % is known to a seventh of itself from so many."""
-_LEVELS = ("exact", "parent", "skeleton")
+_LEVELS = {"exact": "exact identity", "parent": "parent identity", "skeleton": "skeleton"}
 
 
 def identities(work: Work) -> list[Finding]:
@@ -185,11 +185,11 @@ def _levels(work: Work, side: SideName) -> tuple[dict[str, Any], list[str]]:
         levels[f"entity ({config.pairs.entity})"] = items.entities
         apart += list(levels)
     if known is not None:
-        for level in _LEVELS:
-            levels[level] = [one.components if level == "skeleton" else getattr(one, level) for one in known]
+        for level, called in _LEVELS.items():
+            levels[called] = [one.components if level == "skeleton" else getattr(one, level) for one in known]
             # A finer level is held apart with the coarser one: what is the same exactly is the same as a parent.
-            if items.entities is None and _LEVELS.index(level) <= _LEVELS.index(config.split.identity):
-                apart.append(level)
+            if items.entities is None and list(_LEVELS).index(level) <= list(_LEVELS).index(config.split.identity):
+                apart.append(called)
     elif kind_of(work, side) == "text":
         levels["text"] = [normalise(value) for value in items.items]
         apart += [] if items.entities is not None else ["text"]
