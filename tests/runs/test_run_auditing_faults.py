@@ -244,3 +244,28 @@ def test_of_many_rows_some_are_looked_at_and_always_the_same(monkeypatch, work):
     assert len(drawn) == 10 and drawn.tolist() == sorted(set(leakage._drawn(30, 0).tolist()))
     assert leakage._drawn(7, 0).tolist() == list(range(7))
     assert "10 test rows of molecule" in leakage.nearly_same_rows(work)[0].why
+
+
+def test_masked_texts_alone_are_encoded_anew_and_rows_that_were_brought_are_not(work):
+    test = work.part("test")
+    texts = items.values_of(work, "b", test.items_b)
+    changed = np.zeros(len(texts), dtype=bool)
+    changed[[1, 4]] = True
+    masked = [texts[0] if mark else text for text, mark in zip(texts, changed, strict=True)]
+    rows = shortcuts._masked_rows(work, masked, changed).toarray()
+    expected = test.rows_b.toarray()
+    expected[[1, 4]] = expected[0]
+    assert np.array_equal(rows, expected)
+    brought = with_settings(work, encode={"b": "rows:rows.npz", "settings_b": {}})
+    brought.__dict__["prepared"], brought.__dict__["rows"] = work.prepared, work.rows
+    with pytest.raises(NotApplicable, match="rows that were brought do not change with the text"):
+        shortcuts.masked_names(brought)
+
+
+@pytest.mark.slow
+def test_the_peak_lists_of_several_molecules_in_massbank_are_counted(shared_data, tmp_path):
+    pairs = {"path": str(shared_data / "massbank" / "spectra.tsv.gz"), "a": "peaks", "b": "smiles", "id": "accession",
+             "entity": "ik14", "kind_b": "molecule", "name_a": "spectrum"}  # fmt: skip
+    settings = config_of({"pairs": pairs, "encode": {"a": "text:ngram", "b": "molecule:fingerprints"}})
+    found = leakage.several_entities(Work(RunFolder.of(settings, tmp_path / "run"), quiet))[0]
+    assert (found.value, found.verdict) == (95, "warn")

@@ -7,6 +7,7 @@ module is not about the scorers (`audits.shortcuts`).
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from bridgehead.audits import (
     Finding,
@@ -70,6 +71,8 @@ def masked_names(work: Work) -> list[Finding]:
     Those are the texts with a name, and the items that such a text is linked to; all others lose nothing by it.
     """
     test, config = work.part("test"), work.run.config
+    if "rows:" in config.encode.b:
+        raise NotApplicable("rows that were brought do not change with the text; needs an encoder that reads it")
     texts = values_of(work, "b", test.items_b)
     masked, _ = mask_names(texts, _names(work), test.links)
     changed = np.array([before != after for before, after in zip(texts, masked, strict=True)], dtype=bool)
@@ -78,10 +81,7 @@ def masked_names(work: Work) -> list[Finding]:
             f"{changed.sum()} of {len(texts):,} {shown(work, 'b')} items of the test part hold a name of their "
             f"{shown(work, 'a')}; needs {FEWEST_MASKED} to tell what hangs on them"
         )
-    encoded = work.encoders["b"].encode(masked, ids=ids_of(work, "b", test.items_b))
-    if len(encoded.index) < len(masked):
-        raise EncoderError(f"{len(masked) - len(encoded.index)} texts have no row once names are masked")
-    z_a, z_b = work.heads.project_a(test.rows_a), work.heads.project_b(encoded.rows)
+    z_a, z_b = work.heads.project_a(test.rows_a), work.heads.project_b(_masked_rows(work, masked, changed))
     options = {**_labels(work), "ks": config.evaluate.ks, "names": config.pairs.shown, "n_resamples": 0}
     after = retrieval_report(z_a, z_b, test.links, **options)
     helped = np.zeros(test.links.n_a, dtype=bool)
@@ -90,6 +90,21 @@ def masked_names(work: Work) -> list[Finding]:
     before = _of_queries(work.alone, helped, changed)
     what = f"names masked ({int(changed.sum()):,} of {len(masked):,} {shown(work, 'b')} items hold one)"
     return drop_findings(what, before, _of_queries(after, helped, changed), k=_k(work), seed=config.evaluate.seed)
+
+
+def _masked_rows(work: Work, masked: list[str], changed: Any) -> Any:
+    """Return the rows of b of the test part, those of changed texts encoded anew."""
+    test = work.part("test")
+    places = np.flatnonzero(changed)
+    again = [masked[place] for place in places.tolist()]
+    encoded = work.encoders["b"].encode(again, ids=ids_of(work, "b", test.items_b[places]))
+    if len(encoded.index) < len(again):
+        raise EncoderError(f"{len(again) - len(encoded.index)} texts have no row once names are masked")
+    order = np.arange(len(masked))
+    order[places] = len(masked) + np.arange(len(places))
+    if hasattr(test.rows_b, "tocsr"):
+        return sparse.vstack([test.rows_b, encoded.rows], format="csr")[order]
+    return np.concatenate([test.rows_b, encoded.rows])[order]
 
 
 def _of_queries(report: RetrievalReport, rows_a: Any, rows_b: Any) -> RetrievalReport:
