@@ -1,5 +1,6 @@
-"""Training once more for a control, at the budget of the evaluated model: as many epochs, the last one kept.
+"""Training once more for a control, at the budget of the evaluated model.
 
+As many epochs, the last one kept; where the links are the true ones, as many as validation allows, as in the run.
 This module is not about what the control changes (`controls`).
 """
 
@@ -26,6 +27,10 @@ def train_again(
     """
     config = work.run.config
     changes = {"seed": seed, **({} if direction is None else {"direction": direction})}
+    # With the true links validation can choose the epoch as it did for the run; with others it would choose by luck.
+    chosen: dict[str, Any] = {"epochs": work.run.record("train")["epochs"]}
+    if direction is not None:
+        chosen = {"valid": work.first_part("valid")}
     folder = work.run.path(CONTROLS_FOLDER, f"{what} {seed}".replace("/", "_"))
     # Whatever a killed control left was of rows that are gone.
     shutil.rmtree(folder, ignore_errors=True)
@@ -39,7 +44,7 @@ def train_again(
         folder,
         train=config.train.model_copy(update=changes),
         classes=classes,
-        epochs=work.run.record("train")["epochs"],
+        **chosen,
         progress=epoch_lines(work.progress, "audit", f"{what}, seed {seed}: "),
     )
     model = projecting(config, folder, work.start.table, work.part("test"))
