@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bridgehead.depict import MAX_DRAWN, has_pictures, molecule_svg, picture_of
-from bridgehead.errors import StructureError
+from bridgehead.errors import ArgumentError, StructureError
 
 pytest.importorskip("rdkit")
 
@@ -103,3 +103,21 @@ def test_the_kind_of_the_encoder_says_what_has_a_picture():
 def test_an_item_that_cannot_be_drawn_has_no_picture():
     assert picture_of("C1CC", "molecule") is None
     assert picture_of("C" * 200, "molecule") is None
+
+
+def test_half_a_character_is_no_structure():
+    with pytest.raises(StructureError, match="half a character"):
+        molecule_svg("C\ud800")
+    assert picture_of("C\ud800", "molecule") is None
+
+
+@pytest.mark.parametrize("most", [None, True, 0, 2.5, "150"])
+def test_a_number_of_atoms_that_is_none_is_refused(most):
+    with pytest.raises(ArgumentError, match="max_atoms is"):
+        molecule_svg("CCO", most)
+
+
+@pytest.mark.parametrize("kind", [None, 3, ["molecule"]])
+def test_a_kind_that_is_no_name_of_an_encoder_is_refused(kind):
+    with pytest.raises(ArgumentError, match="kind is a"):
+        picture_of("CCO", kind)

@@ -60,3 +60,9 @@ def test_what_is_no_text_is_refused(text):
 def test_a_length_under_one_is_refused():
     with pytest.raises(ArgumentError, match="at least 1"):
         shown_text("a", 0)
+
+
+@pytest.mark.parametrize("most", [None, True, 2.5, "20", 0, -1])
+def test_a_length_that_is_no_whole_number_is_refused(most):
+    with pytest.raises(ArgumentError, match="most is"):
+        shown_text("a text", most)

@@ -2,6 +2,7 @@ import itertools
 
 import pytest
 
+from bridgehead.errors import ArgumentError
 from bridgehead.report.licences import combine
 
 
@@ -122,3 +123,35 @@ def test_no_sentence_is_a_verdict():
     for first, second in itertools.product(["ODbL-1.0", "CC-BY-NC-4.0", "", "CC-BY-ND-4.0"], repeat=2):
         for note in combine([("data", first), ("encoder", second)]):
             assert "may" in note.text or "asks" in note.text
+
+
+def test_parentheses_say_what_a_choice_is_about():
+    assert warnings(("data", "MIT OR Apache-2.0 AND CC-BY-NC-4.0")) == []
+    [said] = warnings(("data", "(MIT OR Apache-2.0) AND CC-BY-NC-4.0"))
+    assert "commercially" in said
+    [said] = warnings(("data", "CC-BY-NC-4.0 AND ((MIT OR GPL-3.0-only))"))
+    assert "commercially" in said
+    assert warnings(("data", "((MIT) OR (CC-BY-NC-4.0))")) == []
+    assert warnings(("data", "GNU General Public License v3 (GPLv3)")) == []
+
+
+def test_many_choices_are_read_in_bounded_time():
+    many = [(f"source {i}", "GPL-2.0-only OR CC-BY-SA-4.0") for i in range(40)]
+    assert warnings(*many) == []
+    assert warnings(*many, ("encoder", "CC-BY-SA-4.0")) == []
+    assert warnings(*((source, "MIT OR GPL-3.0-only") for source, _ in many), ("code", "GPL-2.0-only")) == []
+    assert warnings(("data", " AND ".join(["(MIT OR GPL-3.0-only)"] * 60))) == []
+
+
+@pytest.mark.parametrize(
+    "licence",
+    ["(" * 50_000 + "MIT" + ")" * 50_000, " " * 200_000 + "|", "x" * 1_000_000, "(", ")(", "\ud800"],
+)
+def test_a_licence_that_is_no_licence_is_said_to_be_none(licence):
+    assert len(warnings(("data", licence))) == 1
+
+
+@pytest.mark.parametrize("licences", [None, 3, "MIT", [None], ["MIT"], [("data", None)], [("data", "MIT", "x")]])
+def test_what_is_no_pair_of_source_and_licence_is_refused(licences):
+    with pytest.raises(ArgumentError, match="expected pairs of texts"):
+        combine(licences)

@@ -6,7 +6,7 @@ Not about drawing: each kind of picture has a file of its own.
 from collections.abc import Callable
 
 from bridgehead.depict.molecule import molecule_svg
-from bridgehead.errors import StructureError
+from bridgehead.errors import ArgumentError, StructureError
 
 _DRAWN: dict[str, Callable[[str], str]] = {"molecule": molecule_svg}
 
@@ -36,5 +36,7 @@ def picture_of(item: str, kind: str) -> str | None:
 
 
 def _draw(kind: str) -> Callable[[str], str] | None:
+    if not isinstance(kind, str):
+        raise ArgumentError(f"kind is a {type(kind).__name__}; expected the name of an encoder, such as 'molecule'")
     heads = (part.partition(":")[0].strip() for part in kind.split("+"))
     return next((_DRAWN[head] for head in heads if head in _DRAWN), None)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from xml.etree import ElementTree
 
-from bridgehead.errors import StructureError
+from bridgehead.errors import ArgumentError, StructureError
 from bridgehead.molecules import parse
 
 MAX_DRAWN = 150
@@ -29,12 +29,18 @@ def molecule_svg(smiles: str, max_atoms: int = MAX_DRAWN) -> str:
     The document holds only `path`, `ellipse`, `g` and `text` elements without links, styles or scripts, so that it may
     stand inside a page as well as in an image. Salts and mixtures are drawn whole. Lengths are in pixels, a bond about
     20 of them; the same structure text gives the same bytes. Raises `StructureError` when the text is no structure,
-    when it has more than `max_atoms` heavy atoms or too long a text, or when it cannot be laid out.
+    when it has more than `max_atoms` heavy atoms or too long a text, or when it cannot be laid out, and `ArgumentError`
+    for a `max_atoms` that is no whole number of at least 1.
 
     >>> molecule_svg("CCO").startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ')
     True
     """
-    molecule = parse(smiles, max_atoms=max_atoms)
+    if isinstance(max_atoms, bool) or not isinstance(max_atoms, int) or max_atoms < 1:
+        raise ArgumentError(f"max_atoms is {max_atoms!r:.80}; expected a whole number of at least 1")
+    try:
+        molecule = parse(smiles, max_atoms=max_atoms)
+    except UnicodeEncodeError as error:
+        raise StructureError(f"a structure with half a character, which no SMILES holds ({error.reason})") from error
     if not molecule.GetNumAtoms():
         raise StructureError(f"{smiles!r} has no atom to draw")
     document = ElementTree.fromstring(_drawn(molecule))

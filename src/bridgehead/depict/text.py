@@ -28,8 +28,8 @@ def shown_text(text: str, most: int = 300) -> str:
     """
     if not isinstance(text, str):
         raise ArgumentError(f"a text of type {type(text).__name__}; expected str")
-    if most < 1:
-        raise ArgumentError(f"most is {most}; expected at least 1 character")
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ArgumentError(f"most is {most!r:.80}; expected at least 1 character, a whole number")
     # More is never shown: a text of megabytes is not looked through.
     cut = len(text) > 8 * most + 1000
     head = text[: 8 * most + 1000]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridgehead.audits.finding import Finding
+from bridgehead.depict import shown_text
 from bridgehead.files import write_text
 from bridgehead.report import wording
 from bridgehead.report.card_head import card_head
@@ -25,6 +26,7 @@ from bridgehead.report.content import (
 )
 from bridgehead.report.licences import combine
 
+_LONGEST = 5000
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
 
 
@@ -83,8 +85,11 @@ def render_card(content: CardContent) -> str:
 
 
 def plain(text: str) -> str:
-    """Return `text` so that Markdown shows it as it is: one line, every character that could be markup escaped."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    """Return `text` so that Markdown shows it as it is: one line, every character that could be markup escaped.
+
+    What cannot be shown (`shown_text`) is taken out, and a text of megabytes is cut.
+    """
+    return _SPECIAL.sub(r"\\\1", shown_text(str(text), _LONGEST))
 
 
 def _head(content: CardContent) -> str:

@@ -18,6 +18,7 @@ _HUB_LICENCES = re.compile(
     r"|cc-by-nc-[234]\.0|cc-by-nd-4\.0|cc-by-nc-nd-[34]\.0|cc-by-nc-sa-[234]\.0|mpl-2\.0|epl-[12]\.0|eupl-1\.[12]"
     r"|artistic-2\.0|ms-pl|afl-3\.0|bsl-1\.0|ecl-2\.0|lgpl-(2\.1|3\.0)|gpl-[23]\.0|agpl-3\.0|ofl-1\.1|postgresql|wtfpl"
 )
+_LONGEST = 5000
 _TAGS = ("contrastive-learning", "cross-modal-retrieval")
 
 
@@ -96,7 +97,7 @@ def flow(value: Any) -> str:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, int | float):
         return f"{value:.6g}" if isinstance(value, float) else str(value)
-    return '"' + "".join(_escaped(character) for character in str(value)) + '"'
+    return '"' + "".join(_escaped(character) for character in str(value)[:_LONGEST]) + '"'
 
 
 def _escaped(character: str) -> str:

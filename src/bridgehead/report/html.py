@@ -6,6 +6,7 @@ what is drawn where (`page`).
 """
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ PICTURE_BYTES = 1_800_000
 """All pictures of items together, as they stand in the file; with it a report stays under three megabytes."""
 _LARGEST_PICTURE = 60_000
 _TEXT = 240
+# Of a text that is shown whole, such as the config; megabytes in one field are no text to read.
+_LONGEST = 20_000
+# Characters that no page may hold: controls but for tabs and line ends, and halves of characters.
+_GONE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Pictures:
@@ -62,6 +67,7 @@ def page_environment(pictures: Pictures | None = None) -> Environment:
         loader=PackageLoader("bridgehead.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -88,6 +94,14 @@ def page_environment(pictures: Pictures | None = None) -> Environment:
     }
     environment.filters.update(filters)
     return environment
+
+
+def _printable(value: Any) -> Any:
+    """Return what a template prints: texts without characters that no page may hold and of bounded length."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    text = _GONE.sub("", value[: 2 * _LONGEST])
+    return text if len(value) <= _LONGEST else text[:_LONGEST] + "…"
 
 
 def page_style(environment: Environment) -> str:

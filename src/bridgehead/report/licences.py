@@ -6,11 +6,14 @@ licences, the list of SPDX (spdx.org/licenses) for names, creativecommons.org/sh
 compatible-licenses for what ShareAlike goes with, gnu.org/licenses/license-list for the GNU licences.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Literal
+from typing import Any, Literal
+
+from bridgehead.errors import ArgumentError
 
 Family = Literal["free", "weak", "sharealike", "odbl", "gpl", "limited", "noncommercial", "noderivatives", "unknown"]
 
@@ -29,6 +32,12 @@ _FAMILIES: tuple[tuple[str, Family], ...] = (
      r"|ogl.*|etalab.*|ms-pl|postgresql|hpnd", "free"),
 )  # fmt: skip
 _NEEDS_SAME = ("sharealike", "odbl", "gpl")
+_OR = re.compile(r" OR |\|")
+_AND = re.compile(r" AND |[,;&/]")
+_TOKEN = re.compile(r"[()|,;&/]| OR | AND ")
+# Expressions of the world are far smaller; beyond, what is read stays bounded.
+_LONGEST, _DEEPEST, _MOST_WAYS = 2000, 20, 32
+_MOST_COMBINATIONS, _MOST_STARTS, _ROUNDS = 512, 8, 5
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,9 @@ class _Licence:
     family: Family
 
 
+_Way = tuple[str, tuple[_Licence, ...]]
+
+
 def combine(licences: Sequence[tuple[str, str]]) -> list[LicenceNote]:
     """Return what to look at before passing on what was made from these (source, licence), warnings first.
 
@@ -59,17 +71,71 @@ def combine(licences: Sequence[tuple[str, str]]) -> list[LicenceNote]:
     >>> combine([("code", "MIT"), ("encoder", "Apache-2.0")])
     []
     """
-    choices = [[(source, parts) for parts in _choices(licence)] for source, licence in dict.fromkeys(licences)]
-    found = [_notes(chosen) for chosen in product(*choices)] if choices else [[]]
-    fewest = min(found, key=lambda notes: sum(note.warns for note in notes))
+    choices = [_worth_a_look(source, licence) for source, licence in dict.fromkeys(_checked(licences))]
+    ways = math.prod(len(choice) for choice in choices)
+    found = [_notes(chosen) for chosen in product(*choices)] if ways <= _MOST_COMBINATIONS else _one_by_one(choices)
+    fewest = min(found, key=_warnings)
     return sorted(fewest, key=lambda note: not note.warns)
 
 
-def _notes(sources: Sequence[tuple[str, Sequence[_Licence]]]) -> list[LicenceNote]:
-    alone = [_alone(source, licence) for source, parts in sources for licence in parts]
+def _checked(licences: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    pairs: list[Any] = list(licences) if isinstance(licences, list | tuple) else [licences]
+    for pair in pairs:
+        is_pair = isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
+        if not is_pair:
+            raise ArgumentError(f"licences hold {pair!r:.80}; expected pairs of texts, (source, licence)")
+    return [(source, licence) for source, licence in pairs]
+
+
+def _worth_a_look(source: str, licence: str) -> list[_Way]:
+    """Return the ways to read a licence that the others can make a difference for.
+
+    Where one of the choices asks for nothing of anybody, it is the one to take.
+    """
+    ways = list({tuple(parts): None for parts in _choices(licence)})
+    easy = [way for way in ways if all(x.family == "free" and not x.written.startswith("apache") for x in way)]
+    return [(source, way) for way in (easy[:1] or ways)]
+
+
+def _one_by_one(choices: Sequence[Sequence[_Way]]) -> list[list[LicenceNote]]:
+    """Return the notes of a few combinations, where there are too many to look at each.
+
+    Each starts with one way wherever a source has it; then the sources in turn take the way that has the fewest
+    warnings beside the others, until none changes.
+    """
+    order = sorted(range(len(choices)), key=lambda i: [(s, _written(way)) for s, way in choices[i]])
+    starts = sorted({_written(way) for choice in choices for _, way in choice})[:_MOST_STARTS]
+    found = []
+    for start in starts:
+        chosen = [min(choice, key=lambda own: _written(own[1]) != start) for choice in choices]
+        for _ in range(_ROUNDS):
+            before = list(chosen)
+            for i in order:
+                others = chosen[:i] + chosen[i + 1 :]
+                chosen[i] = min(choices[i], key=lambda way: _warnings(_notes([way, *others], first_only=True)))
+            if chosen == before:
+                break
+        found.append(_notes(chosen))
+    return found
+
+
+def _written(way: Sequence[_Licence]) -> tuple[str, ...]:
+    return tuple(licence.written for licence in way)
+
+
+def _warnings(notes: Sequence[LicenceNote]) -> int:
+    return sum(note.warns for note in notes)
+
+
+def _notes(sources: Sequence[_Way], first_only: bool = False) -> list[LicenceNote]:
+    """Return the notes on these sources, or those that the first of them has a part in."""
+    looked = sources[:1] if first_only else sources
+    alone = [_alone(source, licence) for source, parts in looked for licence in parts]
     pairs = [
         _together(first, one, second, other)
-        for (first, ones), (second, others) in combinations(sources, 2)
+        for (first, ones), (second, others) in (
+            ((sources[0], other) for other in sources[1:]) if first_only else combinations(sources, 2)
+        )
         for one in ones
         for other in others
     ]
@@ -149,11 +215,42 @@ def _version(licence: _Licence) -> int:
 
 def _choices(licence: str) -> list[list[_Licence]]:
     """Return the ways in which a licence can be read: each a list of licences that hold together."""
-    text = re.sub(r"[()]", " ", licence)
-    ways = [way for way in re.split(r"\s+OR\s+|\s*\|\s*", text) if way.strip()] or [""]
-    # An exception ("WITH ...") only widens what is allowed.
-    names = [re.split(r"\s+AND\s+|\s*[,;&/]\s*", way) for way in ways]
-    return [[_licence(re.sub(r"\s+WITH\s+.*", "", name).strip()) for name in dict.fromkeys(way)] for way in names]
+    text = " ".join(licence[:_LONGEST].split())
+    return [[_licence(name) for name in dict.fromkeys(way)] for way in _ways(text)]
+
+
+def _ways(text: str, depth: int = 0) -> list[list[str]]:
+    """Return the ways to read an expression, each the names that hold together; parentheses as SPDX has them."""
+    if text.startswith("(") and text.endswith(")") and len(_split(text, None)) == 1 and depth < _DEEPEST:
+        return _ways(text[1:-1].strip(), depth + 1)
+    if len(parts := _split(text, _OR)) > 1:
+        return [way for part in parts for way in _ways(part, depth + 1)][:_MOST_WAYS]
+    if len(parts := _split(text, _AND)) > 1:
+        ways: list[list[str]] = [[]]
+        for part in parts:
+            ways = [[*way, *more] for way in ways for more in _ways(part, depth + 1)][:_MOST_WAYS]
+        return ways
+    # An exception ("WITH ...") only widens what is allowed. People put short forms into parentheses.
+    return [[" ".join(re.sub(r"[()]", " ", re.sub(r" WITH .*", "", text)).split())]]
+
+
+def _split(text: str, at: re.Pattern[str] | None) -> list[str]:
+    """Return the parts of a text between the operators `at` outside parentheses; for None, between their groups.
+
+    Parentheses that are not in pairs count for nothing.
+    """
+    paired = text.count("(") == text.count(")")
+    depth, start, parts = 0, 0, []
+    for token in _TOKEN.finditer(text):
+        if token[0] in "()":
+            depth += (1 if token[0] == "(" else -1) if paired else 0
+            if at is None and depth == 0 and token.end() < len(text):
+                return [text[: token.end()], text[token.end() :]]
+        elif depth == 0 and at is not None and at.fullmatch(token[0]):
+            parts.append(text[start : token.start()])
+            start = token.end()
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip(" ()")] or [""]
 
 
 def _licence(name: str) -> _Licence:
