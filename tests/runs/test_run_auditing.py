@@ -113,6 +113,9 @@ def test_controls_train_where_they_are_named_and_are_kept(copied, monkeypatch):
     # Nothing that was trained wrong on purpose is left, and nothing is trained again.
     assert not run.path("controls").exists() or not list(run.path("controls").iterdir())
     assert record["key"] == audit_key(run, record["controls"]) != audit_key(run)
+    # A call that asks for fewer keeps what is there, on the page too.
+    assert runs.audit(run) == run.record("audit") == current_audit(run)
+    assert "shuffled within scaffold" in run.path("report.html").read_text()
     run.path("audit.json").unlink()
     again = runs.audit(run, controls=["one-sided", "source tag"])
     assert len(trained) == 7

@@ -16,7 +16,7 @@ from bridgehead.errors import RunStateError
 from bridgehead.files import hash_file, hash_json
 from bridgehead.pairs.chemicals_data import CHEMICALS_ATTRIBUTION
 from bridgehead.pairs.starter_data import ATTRIBUTION
-from bridgehead.runs.auditing.stage import audit_key
+from bridgehead.runs.auditing.stage import current_audit
 from bridgehead.runs.config import CHEMICALS, STARTER, RunConfig
 from bridgehead.runs.contract import CONTRACT_FILE, read_contract, write_contract
 from bridgehead.runs.costs import read_costs
@@ -108,8 +108,7 @@ def content_of(work: Work) -> report.ReportContent:
 
 def _audits(run: RunFolder) -> dict[str, Any]:
     """Return the record of the audits where it is of the present evaluation, else nothing."""
-    found = _stored(run, "audit")
-    return found if found.get("key") == audit_key(run) else {}
+    return current_audit(run) or {}
 
 
 def _slices(record: dict[str, Any], names: tuple[str, str]) -> list[report.SliceTable]:
