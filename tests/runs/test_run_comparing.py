@@ -15,7 +15,7 @@ from bridgehead.errors import MismatchError, RunStateError
 from bridgehead.evaluate.folds import corrected_difference
 from bridgehead.evaluate.paired import paired_difference
 from bridgehead.runs.folds.store import Training, load_training, read_folds
-from bridgehead.runs.per_query import item_key, read_queries
+from bridgehead.runs.per_query import item_key, queries_hash, read_queries
 
 FOLDS = {"folds": 2, "seeds": 2, "n_resamples": 50, "shuffled": 0, "closed_form": "none"}
 
@@ -172,18 +172,65 @@ def test_a_config_that_was_changed_since_the_training_is_said(copied):
     assert any("has other settings of training than its model was trained with" in note for note in notes)
 
 
+def rewritten(run, queries):
+    """Put another table of queries into a run folder, its hash into the record."""
+    queries.write_parquet(run.path("queries.parquet"))
+    record = json.loads(run.path("metrics.json").read_text())
+    run.path("metrics.json").write_text(json.dumps(record | {"queries": queries_hash(run)}))
+
+
 def test_queries_that_do_not_fit_the_contract_are_refused(copied):
     table = read_queries(copied[1])
-    path = copied[1].path("queries.parquet")
-    table[1:].write_parquet(path)
+    rewritten(copied[1], table[1:])
     with pytest.raises(MismatchError, match=r"queries, and \d+ of them are the same; expected the same queries"):
         runs.compare_runs(*copied)
-    table.with_columns(pl.col("pool") + 1).write_parquet(path)
+    rewritten(copied[1], table.with_columns(pl.col("pool") + 1))
     with pytest.raises(MismatchError, match="have other numbers of candidates in the two runs"):
         runs.compare_runs(*copied)
-    path.unlink()
+    copied[1].path("queries.parquet").unlink()
     with pytest.raises(RunStateError, match="is missing or cannot be read; make it again"):
         runs.compare_runs(*copied)
+
+
+@pytest.mark.parametrize("damage", ["of another run", "cut", "gone"])
+def test_a_table_of_queries_that_the_evaluation_did_not_write_is_refused_and_made_again(copied, damage):
+    path = copied[1].path("queries.parquet")
+    before = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(before[:300] if damage == "cut" else copied[0].path("queries.parquet").read_bytes())
+    with pytest.raises(RunStateError, match="make it again with: bridgehead evaluate"):
+        runs.compare_runs(*copied)
+    runs.evaluate(copied[1])
+    assert path.read_bytes() == before
+    runs.compare_runs(*copied)
+
+
+@pytest.mark.parametrize("content", [{}, {"measurement": [], "model": 3}])
+def test_a_contract_that_does_not_say_what_was_measured_is_refused_and_written_again(copied, content):
+    path = copied[1].path("contract.json")
+    before = path.read_bytes()
+    path.write_text(json.dumps({"format": "bridgehead-contract", "version": 1, **content}))
+    with pytest.raises(RunStateError, match=r"contract\.json does not say what was measured.* bridgehead evaluate"):
+        runs.compare_runs(*copied)
+    runs.evaluate(copied[1])
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name, entry", [("metrics.json", "key"), ("metrics.json", "gap_correction"),
+                                         ("trained.json", "heads")])  # fmt: skip
+def test_a_record_that_lacks_an_entry_is_refused_and_made_again(copied, name, entry):
+    path = copied[1].path(name)
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({key: value for key, value in record.items() if key != entry}))
+    for look in (lambda: runs.compare_runs(*copied), lambda: runs.report(copied[1])):
+        with pytest.raises(RunStateError, match=rf"lacks {entry}: damaged, or of another release; run: bridgehead"):
+            look()
+    runs.evaluate(copied[1])
+    again = json.loads(path.read_text())
+    assert again.keys() == record.keys() and again.get("all") == record.get("all")
+    runs.compare_runs(*copied)
 
 
 def test_folds_that_are_damaged_or_of_other_settings_are_left_out_with_the_reason(copied):

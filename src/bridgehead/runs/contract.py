@@ -54,13 +54,17 @@ def write_contract(run: RunFolder) -> dict[str, Any]:
 
 
 def read_contract(run: RunFolder) -> dict[str, Any]:
-    """Return the contract of an evaluated run; raises `RunStateError` where there is none."""
+    """Return the contract of an evaluated run; raises `RunStateError` where there is none, or a damaged one."""
+    again = f"run: bridgehead evaluate {run.folder}"
     try:
-        return read_json(run.path(CONTRACT_FILE), FORMAT)
+        contract = read_json(run.path(CONTRACT_FILE), FORMAT)
     except InputFileNotFoundError as error:
+        raise RunStateError(f"{run.folder} has no {CONTRACT_FILE} yet; {again}") from error
+    if not all(isinstance(contract.get(name), dict) for name in ("measurement", "model")):
         raise RunStateError(
-            f"{run.folder} has no {CONTRACT_FILE} yet; run: bridgehead evaluate {run.folder}"
-        ) from error
+            f"{run.path(CONTRACT_FILE)} does not say what was measured, and with which model; it is damaged; {again}"
+        )
+    return contract
 
 
 def measurement_of(run: RunFolder) -> dict[str, Any]:

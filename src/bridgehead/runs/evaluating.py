@@ -11,7 +11,7 @@ from bridgehead.runs.evidence import evidence_lines, evidence_of
 from bridgehead.runs.fitting import same_budget
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.folds.cross_validation import cross_validate
-from bridgehead.runs.per_query import QUERIES_FILE, values_of, write_queries
+from bridgehead.runs.per_query import queries_hash, values_of, write_queries
 from bridgehead.runs.pools import plain, pools_key
 from bridgehead.runs.wording import evaluate_lines
 from bridgehead.runs.work import Work, check_part
@@ -33,7 +33,7 @@ def _test_part(work: Work) -> dict[str, Any]:
     """Measure the test part beside both baselines and the shuffled-links control."""
     run, config = work.run, work.run.config
     key = evaluate_key(run)
-    if (found := run.done("evaluate", key)) and run.path(QUERIES_FILE).is_file():
+    if (found := run.done("evaluate", key)) and found["queries"] == queries_hash(run):
         return found
     check_part(work.part("test").links, "test")
     measured = work.evaluation
@@ -59,7 +59,7 @@ def _test_part(work: Work) -> dict[str, Any]:
     values = values_of(work.prepared.table, work.asked.part)
     write_queries(run, measured.all, (work.asked.ids_a, work.asked.ids_b), values)
     lines = [*evaluate_lines(measured, linear, control), *evidence_lines(work, evidence)]
-    return run.finish("evaluate", key, {**content, "lines": lines})
+    return run.finish("evaluate", key, {**content, "queries": queries_hash(run), "lines": lines})
 
 
 def evaluate_key(run: RunFolder) -> str:

@@ -27,6 +27,20 @@ RECORDS = {
     "index": "indexed.json",
     "report": "reported.json",
 }
+# What others read in a record; one without it is damaged, or was left by a release that measured less.
+_ENTRIES: dict[str, tuple[str, ...]] = {
+    "check": ("check", "split", "sources", "lines"),
+    "encode": ("a", "b", "lines"),
+    "train": ("best_epoch", "epochs", "history", "notes", "heads", "encoders", "lines"),
+    "evaluate": (
+        "all", "unseen_text", "baseline", "shuffled", "pool", "measurement", "against", "by_pool", "slices", "grouped",
+        "among", "geometry", "gap_correction", "queries", "lines",
+    ),
+    "audit": ("findings", "skipped", "counts", "lines"),
+    "refit": ("fingerprint", "lines"),
+    "index": ("examples", "lines"),
+    "report": ("sha256", "lines"),
+}  # fmt: skip
 _OWN_FOLDERS = ("encoders", "first", "refit", "shuffled", "index", "index-evaluated", "folds")
 
 
@@ -114,7 +128,7 @@ class RunFolder:
             return None
         except FormatVersionError as error:
             raise FormatVersionError(f"{error} (remove {path} first, or use another folder)") from error
-        return record if record.get("key") == key else None
+        return record if record.get("key") == key and not _missing(stage, record) else None
 
     def finish(self, stage: str, key: str, content: dict[str, Any]) -> dict[str, Any]:
         """Write the record of a stage, which makes it done, and return it."""
@@ -123,13 +137,23 @@ class RunFolder:
         return record
 
     def record(self, stage: str) -> dict[str, Any]:
-        """Return the record of a finished stage; raises `RunStateError` naming the stage to run."""
+        """Return the record of a finished stage; raises `RunStateError` naming the stage to run where there is none,
+        and for one that lacks entries."""
+        again = f"run: bridgehead {stage} {self.folder}"
         try:
-            return read_json(self.path(RECORDS[stage]), f"bridgehead-{stage}")
+            record = read_json(self.path(RECORDS[stage]), f"bridgehead-{stage}")
         except InputFileNotFoundError as error:
+            raise RunStateError(f"{self.folder} has no results of the stage {stage} yet; {again}") from error
+        if missing := _missing(stage, record):
             raise RunStateError(
-                f"{self.folder} has no results of the stage {stage} yet; run: bridgehead {stage} {self.folder}"
-            ) from error
+                f"{self.path(RECORDS[stage])} lacks {', '.join(missing)}: damaged, or of another release; {again}"
+            )
+        return record
+
+
+def _missing(stage: str, record: dict[str, Any]) -> list[str]:
+    """Return the entries that the record of a stage lacks."""
+    return [name for name in ("key", *_ENTRIES[stage]) if name not in record]
 
 
 def stage_key(*parts: Any) -> str:

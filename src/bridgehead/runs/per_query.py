@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bridgehead.errors import InputFileNotFoundError, RunStateError
+from bridgehead.errors import RunStateError
 from bridgehead.evaluate import DirectionReport
-from bridgehead.files import atomic_path
+from bridgehead.files import atomic_path, hash_file
 from bridgehead.pairs import PairTable
 from bridgehead.runs.encoded import PartRows
 from bridgehead.runs.folder import RunFolder
@@ -58,14 +58,20 @@ def _frame(name: str, report: DirectionReport, ids: list[str], items: list[str])
     return pl.DataFrame({**columns, **report.per_query})
 
 
-def read_queries(run: RunFolder) -> pl.DataFrame:
-    """Return the table of an evaluated run; raises `RunStateError` where it is missing or damaged."""
+def queries_hash(run: RunFolder) -> str | None:
+    """Return the SHA-256 of the table in a run folder, None where there is none."""
     path = run.path(QUERIES_FILE)
+    return hash_file(path) if path.is_file() else None
+
+
+def read_queries(run: RunFolder) -> pl.DataFrame:
+    """Return the table of an evaluated run; raises `RunStateError` where it is missing, damaged or of another run."""
+    path = run.path(QUERIES_FILE)
+    again = f"make it again with: bridgehead evaluate {run.folder}"
     try:
-        if not path.is_file():
-            raise InputFileNotFoundError(str(path))
+        found = queries_hash(run)
+        if found is not None and found != run.record("evaluate")["queries"]:
+            raise RunStateError(f"{path} is not the table that the evaluation wrote; {again}")
         return pl.read_parquet(path)
-    except (InputFileNotFoundError, OSError, pl.exceptions.PolarsError) as error:
-        raise RunStateError(
-            f"{path} is missing or cannot be read; make it again with: bridgehead evaluate {run.folder}"
-        ) from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise RunStateError(f"{path} is missing or cannot be read; {again}") from error
