@@ -310,3 +310,9 @@ def test_without_a_drop_no_shortcut_is_seen_and_with_one_it_is():
     assert not replace(clean, tagged={**flat, "randomised": measured(0.94, 0.0)}).uses_the_tag
     loose = Measured(dict.fromkeys(METRICS, Spread((0.5, 1.0, 0.9))), {})
     assert not replace(clean, tagged={**flat, "randomised": loose}).uses_the_tag
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_trained(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(ArgumentError, match="taken is a file; expected a folder"):
+        two_view_study(tmp_path / "taken")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bridgehead.errors import ArgumentError
 from bridgehead.files import write_json
 from bridgehead.report.study_page import write_study
 from bridgehead.runs.prepare import Progress
@@ -36,11 +37,14 @@ def two_view_study(
     `by_seed` the single values, `seconds` what each part took, `page` the file, and `lines` to print. `everything` adds
     `one_sided`, `duplicated_texts` and `source_tag`, and what the page draws: `views` and `scores`. The record without
     `lines` is written beside the page, both atomically. Training is on one thread and all draws are fixed, so that two
-    runs on one machine give the same figures. Raises `OSError` where the folder cannot be written to.
+    runs on one machine give the same figures. Raises `ArgumentError` where `folder` is a file, and `OSError` where it
+    cannot be written to.
 
     Source of the protocol: a chapter on multimodal learning whose published table is in `study.published`.
     """
     target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise ArgumentError(f"{target} is a file; expected a folder for the page and the record: name another one")
     target.mkdir(parents=True, exist_ok=True)
     study = _Study(progress)
     main = study.timed("main table", "ten models at once", lambda tick: main_table(study.data, progress=tick))
