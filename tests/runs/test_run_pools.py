@@ -8,7 +8,7 @@ import pytest
 from small_run import ASPIRIN, config, records
 
 from bridgehead import runs
-from bridgehead.errors import ConfigError, DataError, InputFileNotFoundError
+from bridgehead.errors import ColumnError, ConfigError, DataError, InputFileNotFoundError
 from bridgehead.runs.folder import RunFolder
 
 QUICK = {"shuffled": 0, "closed_form": "none", "n_resamples": 0}
@@ -128,6 +128,24 @@ def test_a_pool_that_is_not_there_is_said_before_anything_is_trained(table, tmp_
     run = RunFolder.of(config(table, evaluate={"pool_a": ["nowhere.csv"]}), tmp_path / "run")
     with pytest.raises(InputFileNotFoundError, match=r"nowhere\.csv"):
         runs.check(run)
+
+
+@pytest.mark.parametrize(
+    "evaluate, said",
+    [({"slices": ["nosuch"]}, "evaluate.slices: no further column 'nosuch'"),
+     ({"pool_b": ["other.csv"]}, "has no column 'text'"), ({"candidates_b": "other.csv"}, "has no column 'query'")],
+)  # fmt: skip
+def test_a_column_that_is_not_there_is_said_before_anything_is_trained(table, tmp_path, evaluate, said):
+    (tmp_path / "other.csv").write_text("q,c\nX1,X2\n")
+    places = {
+        name: [str(tmp_path / value[0])] if name == "pool_b" else str(tmp_path / value)
+        for name, value in evaluate.items()
+        if name != "slices"
+    }
+    run = RunFolder.of(config(table, evaluate={**evaluate, **places}), tmp_path / "run")
+    with pytest.raises(ColumnError, match=said):
+        runs.evaluate(run)
+    assert not run.path("trained.json").exists()
 
 
 def test_compounds_are_a_pool_of_molecules_only(table):

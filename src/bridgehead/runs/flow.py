@@ -118,6 +118,7 @@ def _run(
     folder: RunFolder, stages: tuple[str, ...], progress: Progress | None, controls: Sequence[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     from bridgehead.runs.costs import counted
+    from bridgehead.runs.named_files import check_named
     from bridgehead.runs.work import Work, check_part
 
     say: Progress = progress or _silent
@@ -133,6 +134,7 @@ def _run(
             if stage == "check" and "evaluate" in stages:
                 # Said now, not after the training.
                 check_part(work.prepared.part("test")[2], "test")
+                check_named(work)
         if stages[-1] in ("evaluate", "audit", "index"):
             from bridgehead.runs.reporting import report_run
 
