@@ -105,7 +105,12 @@ def test_a_finding_names_what_loses_and_puts_the_measured_value_beside_it() -> N
     rows_b = z[[0, 0, 2, 3]]
     report = retrieval_report(z, rows_b, ks=(1,), n_resamples=0)
     forth, back = ceiling_findings(
-        Links.identity(4), row_classes(z), row_classes(rows_b), report=report, names=("molecule", "text"), ids_b="wxyz"
+        Links.identity(4),
+        row_classes(z),
+        row_classes(rows_b),
+        report=report,
+        names=("molecule", "text"),
+        ids_b=list("wxyz"),
     )
     assert forth.name == "ceiling of recall@1 under identical rows, molecule -> text"
     assert (forth.value, forth.verdict, forth.group) == (0.75, "warn", "false negatives")

@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_refused() -> None:
         key_leakage(LEVELS, [0], [1], ids=["a", "b"])
     with pytest.raises(ShapeError, match=r"different numbers of items \(exact 4, text 2\)"):
         key_leakage({"exact": list("abcd"), "text": list("ab")}, [0], [1])
-    with pytest.raises(ShapeError, match="expected an entry an item"):
+    with pytest.raises(ShapeError, match="is a str; expected a list, an entry an item"):
         key_leakage({"exact": "abcd"}, [0], [1])
     with pytest.raises(ArgumentError, match="expected keys that can be compared"):
         key_leakage({"exact": [{"a": 1}, {"b": 2}]}, [0], [1])

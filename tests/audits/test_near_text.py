@@ -137,7 +137,7 @@ def test_what_does_not_fit_is_refused() -> None:
     texts = ["one two three", "one two four"]
     with pytest.raises(ArgumentError, match="expected a Jaccard index above 0"):
         near_duplicate_texts(texts, [0], [1], threshold=0)
-    with pytest.raises(ArgumentError, match="expected at least 1 and 16"):
+    with pytest.raises(ArgumentError, match="words = 0; expected a whole number of at least 1"):
         near_duplicate_texts(texts, [0], [1], words=0)
     with pytest.raises(ArgumentError, match="test items run from 2"):
         near_duplicate_texts(texts, [0], [2])

@@ -270,7 +270,7 @@ def test_what_does_not_fit_is_refused() -> None:
         overlap_shortcut(["x"] * N, ["x", "y"], links)
     with pytest.raises(ArgumentError, match="None is a NoneType; expected a text"):
         overlap_shortcut(["x"] * N, [None] * N, links)  # type: ignore[list-item]
-    with pytest.raises(ShapeError, match="names_a has 3 entries"):
+    with pytest.raises(ShapeError, match="names_a is a str; expected a list of 120 entries"):
         name_shortcut("abc", ["x"] * N, links)
     with pytest.raises(LinksError, match="without links row i is paired"):
         mask_names(["x"], ["y", "z"])

@@ -221,3 +221,10 @@ def test_unit_rows_of_whole_number_tensors_are_not_cut_to_whole_numbers() -> Non
     for unit in (found.z_a, found.z_b):
         assert np.allclose(unit.numpy(), [[0.6, 0.8], [0.8, 0.6]])
     assert np.allclose(found.sim_matrix.numpy(), [[1, 0.96], [0.96, 1]])
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint64, int, float])
+def test_numbers_of_every_kind_are_taken_without_a_warning(kind: Any) -> None:
+    assert power_of(kind(1), kind(2), 10) == power_of(1.0, 2.0, 10)
+    assert uniformity(Z, t=kind(2)) == uniformity(Z, t=2.0)
+    assert corrected_difference([0.1, 0.2], kind(1)) == corrected_difference([0.1, 0.2], 1.0)

@@ -5,8 +5,9 @@ This module ranks nothing: two reports on the same queries come in.
 
 from collections.abc import Mapping, Sequence
 
-from bridgehead.audits.controls import check_higher_is_better, usual_metrics
+from bridgehead.audits.controls import check_higher_is_better, listed_metrics
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_kind
 from bridgehead.evaluate import RetrievalReport
 from bridgehead.evaluate.paired import PairedDifference, compare_reports, p_text
 
@@ -33,7 +34,8 @@ def baseline_findings(
 
     Raises `ArgumentError` for an unknown metric or queries and candidates that differ. Costs under a second.
     """
-    keys = list(metrics) if metrics is not None else usual_metrics(trained)
+    check_kind(RetrievalReport, trained=trained, untrained=untrained)
+    keys = listed_metrics(metrics, trained)
     for key in keys:
         check_higher_is_better(key)
     paired = compare_reports(trained, untrained, metrics=keys, n_resamples=n_resamples, seed=seed)

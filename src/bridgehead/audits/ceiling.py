@@ -14,9 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_kind
 from bridgehead.audits.listed import namer, worst
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.evaluate import RetrievalReport
+from bridgehead.evaluate.arguments import checked_names
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, check_rows, to_numpy
 
@@ -88,6 +90,7 @@ def recall_ceiling(links: Links, classes_a: Any = None, classes_b: Any = None, q
     >>> recall_ceiling(Links.identity(4), classes_b=np.array([0, 0, 1, 2])).value
     0.75
     """
+    check_kind(Links, links=links)
     of_a, of_b = _classes(classes_a, links.n_a, "classes_a"), _classes(classes_b, links.n_b, "classes_b")
     indptr, columns = links.targets()
     asked = np.diff(indptr) > 0
@@ -153,6 +156,10 @@ def ceiling_findings(
     The listing names the queries that lose most. A direction without a query that has a true candidate gives no
     finding. Cost: a fraction of a second for 10,000 pairs. Errors as in `recall_ceiling`.
     """
+    check_kind(Links, links=links)
+    if report is not None:
+        check_kind(RetrievalReport, report=report)
+    names = checked_names(names)
     names_of = namer(ids_a, links.n_a, "ids_a"), namer(ids_b, links.n_b, "ids_b")
     found = []
     for query, truth, (own, other), mask in (

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError
-from bridgehead.vectors import IntArray, check_rows
+from bridgehead.evaluate.arguments import checked_seed
+from bridgehead.vectors import IntArray, check_rows, to_numpy
 
 
 def change_columns(
@@ -23,8 +24,11 @@ def change_columns(
     with `drop_findings`. Raises `ArgumentError` for another way or columns that there are not, and as `check_rows`.
     """
     checked = check_rows(rows)
-    chosen = np.unique(np.asarray(columns))
-    if how not in ("blank", "shuffle"):
+    try:
+        chosen = np.unique(to_numpy(columns))
+    except TypeError as error:
+        raise ArgumentError(f"columns = {columns!r:.80}; expected numbers of columns") from error
+    if not isinstance(how, str) or how not in ("blank", "shuffle"):
         raise ArgumentError(f"how = {how!r}; expected 'blank' or 'shuffle'")
     if not chosen.size or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= checked.shape[1]:
         raise ArgumentError(f"columns = {columns!r}; expected numbers of columns, 0 to {checked.shape[1] - 1}")
@@ -33,7 +37,7 @@ def change_columns(
     if how == "blank":
         changed = np.broadcast_to(values.mean(axis=0, dtype=np.float64), values.shape)
     else:
-        changed = values[np.random.default_rng(seed).permutation(len(values))]
+        changed = values[np.random.default_rng(checked_seed(seed)).permutation(len(values))]
     if not is_sparse:
         result = checked.copy()
         result[:, chosen] = changed

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_entries
 from bridgehead.audits.leakage import Keys, keys_of
 from bridgehead.audits.listed import namer, worst
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_names
 from bridgehead.vectors import to_numpy
 
 
@@ -40,9 +42,9 @@ def items_of_several_entities(
     >>> items_of_several_entities(["p1", "p1", "p2"], ["M", "N", "M"])[0].verdict
     'warn'
     """
-    n = len(items)
-    if len(entities) != n:
-        raise ShapeError(f"entities has {len(entities)} entries; expected {n}, one for each record")
+    check_entries(items, None, "items")
+    n, names = len(items), checked_names(names)
+    check_entries(entities, n, "entities", "one for each record")
     of_part = np.zeros(n, dtype=np.int64) if parts is None else to_numpy(parts)
     if of_part.shape != (n,) or of_part.dtype.kind not in "iu":
         raise ShapeError(

@@ -6,12 +6,15 @@ test part. This module trains nothing and judges nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from bridgehead.audits.given import check_kind
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate import RetrievalReport
+from bridgehead.evaluate.arguments import checked_seed
 
 ENOUGH, CLEARLY = 5, 3.0
 """Runs that a mean needs before a small excess over chance counts, and how many times the half-width of chance's
@@ -52,8 +55,10 @@ def levels_of(reports: Sequence[RetrievalReport], metrics: Sequence[str] | None 
     """
     if len(reports) == 0:
         raise ArgumentError("there are no runs to look at; expected at least one seed to train with")
+    for report in reports:
+        check_kind(RetrievalReport, **{"what fit returned": report})
     found = {}
-    for key in metrics or usual_metrics(reports[0]):
+    for key in listed_metrics(metrics, reports[0]):
         check_higher_is_better(key)
         direction, name = reports[0].direction(key)
         chance = direction.chance[name]
@@ -64,17 +69,28 @@ def levels_of(reports: Sequence[RetrievalReport], metrics: Sequence[str] | None 
     return found
 
 
+def listed_metrics(metrics: Any, report: RetrievalReport) -> list[str]:
+    """Return the names in `metrics`, or the usual ones of a report for None or none; raises `ArgumentError`."""
+    if metrics is not None and not isinstance(metrics, list | tuple):
+        raise ArgumentError(f"metrics = {metrics!r:.80}; expected a list of names, such as ['a_to_b.mrr']")
+    return list(metrics or usual_metrics(report))
+
+
 def check_higher_is_better(key: str) -> None:
-    """Raise `ArgumentError` for a metric that is a rank."""
+    """Raise `ArgumentError` for a metric that is a rank, or no name of one."""
+    if not isinstance(key, str):
+        raise ArgumentError(f"metrics hold {key!r:.80}; expected names such as 'a_to_b.mrr'")
     if key.endswith("_rank"):
         raise ArgumentError(f"metric {key!r} is a rank, where lower is better; expected recall, ndcg or mrr")
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
-    """Raise `ArgumentError` when there is no seed, or one twice."""
+    """Raise `ArgumentError` when there is no seed, one twice, or one that is no whole number of 0 or more."""
+    if not isinstance(seeds, list | tuple | range):
+        raise ArgumentError(f"seeds is a {type(seeds).__name__}; expected a list of whole numbers, such as (0, 1, 2)")
     if len(seeds) == 0:
         raise ArgumentError("seeds is empty; expected at least one seed to train with")
-    if len(set(seeds)) < len(seeds):
+    if len({checked_seed(seed) for seed in seeds}) < len(seeds):
         raise ArgumentError(f"seeds = {list(seeds)}; expected each once, as equal seeds give equal models")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_kind
 from bridgehead.audits.shortcuts import FAIL_SHARE, WARN_SHARE
 from bridgehead.evaluate import RetrievalReport
 from bridgehead.evaluate.paired import PairedDifference, compare_reports
@@ -58,6 +59,7 @@ def drops(
     Nothing to lose: `before` does not exceed chance's 95 % interval. Raises `ArgumentError` for reports on other
     queries or pools, or without recall@k.
     """
+    check_kind(RetrievalReport, before=before, after=after)
     metric = f"recall@{k}"
     sides = {f"a_to_b.{metric}": before.names, f"b_to_a.{metric}": before.names[::-1]}
     paired = compare_reports(before, after, metrics=list(sides), n_resamples=n_resamples, seed=seed)

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_kind
 from bridgehead.audits.listed import namer, worst
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_names
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, to_numpy
 
@@ -55,6 +57,8 @@ def false_negative_findings(
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 2:
         raise ArgumentError(f"batch_size = {batch_size!r}; expected a whole number of at least 2: one has no negatives")
+    check_kind(Links, links=links)
+    names = checked_names(names)
     of_a, of_b = _labels(same_a, links.n_a, "same_a"), _labels(same_b, links.n_b, "same_b")
     name_a, name_b = namer(ids_a, links.n_a, "ids_a"), namer(ids_b, links.n_b, "ids_b")
     links = links.expanded()

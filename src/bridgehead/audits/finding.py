@@ -6,6 +6,7 @@ This module is not about how anything is measured; every audit has a file of its
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
 from bridgehead.errors import ArgumentError, ShapeError
@@ -61,7 +62,8 @@ class Finding:
             raise ArgumentError(f"finding {self.name!r} has the group {self.group!r}; expected one of {known}")
         if self.verdict not in get_args(Verdict):
             raise ArgumentError(f"verdict {self.verdict!r}; expected one of {', '.join(get_args(Verdict))}")
-        if not math.isfinite(self.value):
+        is_number = isinstance(self.value, Real)
+        if not is_number or not math.isfinite(self.value):
             raise ArgumentError(f"finding {self.name!r} has the value {self.value}; expected a finite number")
 
     def to_dict(self) -> dict[str, Any]:

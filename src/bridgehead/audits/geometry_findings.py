@@ -5,6 +5,7 @@ training (`training.collapse`). A space may look ill and find well: most of what
 """
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_kind
 from bridgehead.audits.listed import namer, worst
 from bridgehead.evaluate.geometry import GapCorrection, Geometry, Hubness, ModalityGap
 
@@ -40,6 +41,9 @@ def geometry_findings(
     What the report lacks (too few rows for a classifier) gives no finding. Raises `ShapeError` for ids of another
     number. Costs nothing.
     """
+    check_kind(Geometry, geometry=geometry)
+    if correction is not None:
+        check_kind(GapCorrection, correction=correction)
     found = []
     if geometry.histograms.true_above_random is not None:
         found.append(_closer(geometry.histograms.true_above_random))

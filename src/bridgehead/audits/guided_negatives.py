@@ -13,14 +13,17 @@ from scipy import sparse
 
 from bridgehead.audits.false_negatives import FAIL_EACH, WARN_EACH
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_kind
 from bridgehead.audits.listed import namer, worst
 from bridgehead.audits.neighbours import float64_unit_rows, near_pairs
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_names, checked_seed, finite_number, whole_number
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, block_rows, to_numpy
+from bridgehead.vectors import IntArray, block_rows, check_rows
 
 GuideSpace = Literal["per_side", "shared"]
 
+_SLACK = "a number from 0 to below 1"
 _MARGIN = {"per_side": 0.05, "shared": 0.0}
 _IDENTICAL = 1e-6
 _TIE = 1e-12
@@ -63,15 +66,17 @@ def guided_negative_findings(
     batch under 2, `ShapeError` for guides of other lengths or, under "shared", of different widths, and
     `NonFiniteRowsError`.
     """
-    links = links.expanded()
-    drawn = _check(links, batch_size, guide_a, guide_b, space, max_anchors)
-    slack = _MARGIN[space] if margin is None else margin
-    if isinstance(slack, bool) or not 0 <= slack < 1:
-        raise ArgumentError(f"margin = {margin!r}; expected a number from 0 to below 1")
+    check_kind(Links, links=links)
+    names, links = checked_names(names), links.expanded()
+    max_anchors = whole_number(max_anchors, "max_anchors", 1)
+    drawn = _check(links, batch_size, guide_a, guide_b, space)
+    slack = _MARGIN[space] if margin is None else finite_number(margin, "margin", _SLACK, least=0)
+    if slack >= 1:
+        raise ArgumentError(f"margin = {margin!r}; expected {_SLACK}")
     name_a, name_b = namer(ids_a, links.n_a, "ids_a"), namer(ids_b, links.n_b, "ids_b")
     if not len(links):
         return []
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     sample = np.sort(rng.choice(len(links), size=min(max_anchors, len(links)), replace=False))
     anchors = links.pairs[sample, 0]
     units: list[Any] = [
@@ -93,18 +98,16 @@ def guided_negative_findings(
     return [_finding(share, each, drawn, len(sample), len(links), space, worst(_columns(names), rows))]
 
 
-def _check(links: Links, batch_size: Any, guide_a: Any, guide_b: Any, space: str, max_anchors: int) -> int:
+def _check(links: Links, batch_size: Any, guide_a: Any, guide_b: Any, space: Any) -> int:
     """Return how many links a batch holds after checking the arguments."""
-    if space not in get_args(GuideSpace):
-        raise ArgumentError(f"space = {space!r}; expected 'per_side' or 'shared'")
+    if not isinstance(space, str) or space not in get_args(GuideSpace):
+        raise ArgumentError(f"space = {space!r:.80}; expected 'per_side' or 'shared'")
     if (guide_a is None and guide_b is None) or (space == "shared" and (guide_a is None or guide_b is None)):
         raise ArgumentError(f"space {space!r} needs {'both guides' if space == 'shared' else 'a guide'}; expected rows")
     if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 2:
         raise ArgumentError(f"batch_size = {batch_size!r}; expected a whole number of at least 2: one has no negatives")
-    if max_anchors < 1:
-        raise ArgumentError(f"max_anchors = {max_anchors}; expected at least 1 link to look at")
     for name, guide, n in (("guide_a", guide_a, links.n_a), ("guide_b", guide_b, links.n_b)):
-        if guide is not None and (n_rows := to_numpy(guide).shape[0]) != n:
+        if guide is not None and (n_rows := check_rows(guide, name).shape[0]) != n:
             raise ShapeError(f"{name} has {n_rows} rows; expected {n}, as the links are over")
     return min(int(batch_size), len(links))
 

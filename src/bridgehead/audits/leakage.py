@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_entries, check_kind
 from bridgehead.audits.listed import namer, worst
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.vectors import IntArray, to_numpy
@@ -54,9 +55,14 @@ def key_leakage(
     >>> found[0].value, found[0].verdict
     (1.0, 'fail')
     """
-    if unknown := sorted(set(held_apart or ()) - set(levels)):
+    check_kind(Mapping, levels=levels)
+    if held_apart is not None and not isinstance(held_apart, list | tuple | set | frozenset):
+        raise ArgumentError(f"held_apart = {held_apart!r:.80}; expected a list of levels, or None for all")
+    for level, keys in levels.items():
+        check_entries(keys, None, f"level {level!r}", "an entry an item")
+    if unknown := sorted(str(level) for level in set(held_apart or ()) - set(levels)):
         raise ArgumentError(f"held_apart names {', '.join(unknown)}; the levels given are {', '.join(levels)}")
-    if len({len(keys) for keys in levels.values()}) > 1 or any(isinstance(keys, str) for keys in levels.values()):
+    if len({len(keys) for keys in levels.values()}) > 1:
         sizes = ", ".join(f"{level} {len(keys)}" for level, keys in levels.items())
         raise ShapeError(f"the levels have keys for different numbers of items ({sizes}); expected an entry an item")
     promised = set(levels if held_apart is None else held_apart)

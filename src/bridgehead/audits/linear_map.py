@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_seed
 from bridgehead.vectors import IntArray, check_rows
 
 Float64Array = npt.NDArray[np.float64]
@@ -45,7 +46,7 @@ def main_directions(rows: Any, name: str, rank: int = 128, seed: int = 0) -> Flo
         return dense - dense.mean(axis=0) if n else dense
     from sklearn.utils.extmath import randomized_svd
 
-    drawn = np.sort(np.random.default_rng(seed).choice(n, min(n, _SAMPLE), replace=False))
+    drawn = np.sort(np.random.default_rng(checked_seed(seed)).choice(n, min(n, _SAMPLE), replace=False))
     part = scaled[drawn]
     mean = np.asarray(part.mean(axis=0)).ravel()
     _, _, axes = randomized_svd(part, n_components=min(rank, *part.shape), n_iter=2, random_state=seed)

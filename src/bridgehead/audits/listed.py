@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bridgehead.audits.finding import Listing
-from bridgehead.errors import ShapeError
+from bridgehead.audits.given import check_entries
 
 MOST_LISTED = 20
 """Cases that a finding lists: enough to see what they have in common, few enough to be read."""
@@ -33,8 +33,7 @@ def namer(ids: Sequence[Any] | None, n: int, what: str) -> Callable[[int], str]:
     """
     if ids is None:
         return str
-    if len(ids) != n:
-        raise ShapeError(f"{what} has {len(ids)} entries; expected {n}, one for each item")
+    check_entries(ids, n, what)
     return lambda i: str(ids[i])
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from bridgehead.audits.finding import Finding, Listing
+from bridgehead.audits.given import check_entries, check_kind
 from bridgehead.audits.linear_map import Float64Array, fit_linear_map, main_directions
 from bridgehead.audits.listed import MOST_LISTED, namer
 from bridgehead.audits.stretches import looks_random
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_seed, whole_number
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, block_rows, unit_rows
 
@@ -65,8 +67,8 @@ def linear_folds(
     than 64 links or a number of folds under 2, `ShapeError`, `NonFiniteRowsError`. Costs about 3 s for 10,000 sparse
     rows on one core.
     """
-    if isinstance(n_folds, bool) or not isinstance(n_folds, int | np.integer) or n_folds < 2:
-        raise ArgumentError(f"n_folds = {n_folds!r}; expected a whole number of at least 2")
+    check_kind(Links, links=links)
+    n_folds, seed = whole_number(n_folds, "n_folds", 2), checked_seed(seed)
     x, y = main_directions(rows_a, "rows of a", rank, seed), main_directions(rows_b, "rows of b", rank, seed)
     if (len(x), len(y)) != (links.n_a, links.n_b):
         raise ShapeError(f"rows are {len(x)} and {len(y)}; expected {links.n_a} and {links.n_b}, as links are over")
@@ -121,9 +123,11 @@ def mispair_findings(
     Raises `ArgumentError` for fewer than 64 links or a pool under 1, `ShapeError`, `NonFiniteRowsError`. Costs under a
     second for 10,000 links and the default pool.
     """
-    if isinstance(n_pool, bool) or not isinstance(n_pool, int | np.integer) or n_pool < 1:
-        raise ArgumentError(f"n_pool = {n_pool!r}; expected a whole number of at least 1")
-    judged = [_Judged.of(fold, int(n_pool), seed) for fold in folds]
+    n_pool, seed = whole_number(n_pool, "n_pool", 1), checked_seed(seed)
+    check_entries(folds, None, "folds", "as linear_folds returns them")
+    for number, fold in enumerate(folds):
+        check_kind(ScoredLinks, **{f"folds[{number}]": fold})
+    judged = [_Judged.of(fold, n_pool, seed) for fold in folds]
     total = sum(len(each.pairs) for each in judged)
     if total < LEAST_LINKS:
         raise ArgumentError(f"there are {total} links; expected at least {LEAST_LINKS} to judge single ones by")
@@ -196,6 +200,8 @@ class _Judged:
 def _names(ids: Sequence[Any] | None, items: list[IntArray], name: str) -> Callable[[int], str]:
     """Return what items are called, whose numbers in the whole table are `items`."""
     n = 1 + max(int(numbers.max(initial=-1)) for numbers in items)
+    if ids is not None:
+        check_entries(ids, None, name)
     if ids is not None and len(ids) < n:
         raise ShapeError(f"{name} has {len(ids)} entries; expected {n} or more, one for each item of the table")
     return namer(ids, n if ids is None else len(ids), name)

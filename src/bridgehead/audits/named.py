@@ -13,11 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_entries, check_kind, check_texts
 from bridgehead.audits.leakage import keys_of
 from bridgehead.audits.listed import namer, worst
 from bridgehead.audits.shortcuts import memberships, products, shortcut_findings
 from bridgehead.audits.word_overlap import words_of
-from bridgehead.errors import ShapeError
+from bridgehead.errors import ArgumentError
 from bridgehead.links import Links
 
 _SHORTEST = 3
@@ -50,6 +51,7 @@ def name_shortcut(
     those of `shortcut_findings`. Raises `ShapeError` for lists of other lengths and `ArgumentError` for what is no
     text. Cost: about 2 s for 10,000 texts.
     """
+    check_kind(Links, links=links)
     names = _given(names_a, links.n_a)
     found = _found_in(texts_b, names, links.n_b)
     held_a, held_b = memberships(names, found)
@@ -88,6 +90,10 @@ def mask_names(
     >>> mask_names(["Aspirin (acetyl-salicylic acid) is a drug."], [("aspirin", "acetylsalicylic acid")])
     (['it (acetyl-salicylic acid) is a drug.'], 1)
     """
+    check_texts(texts_b, None, "texts_b")
+    check_entries(names_a, None, "names_a")
+    if not isinstance(mask, str):
+        raise ArgumentError(f"mask = {mask!r:.80}; expected a text")
     truth = Links.of(links, len(names_a), len(texts_b))
     names = _given(names_a, truth.n_a)
     own: list[set[Name]] = [set() for _ in texts_b]
@@ -99,8 +105,7 @@ def mask_names(
 
 def _given(names: Sequence[Any], n: int) -> list[dict[Name, None]]:
     """Return the names of each item as tuples of words, those that are too short left out."""
-    if len(names) != n or isinstance(names, str):
-        raise ShapeError(f"names_a has {len(names)} entries; expected {n}, one for each item")
+    check_entries(names, n, "names_a")
     found = []
     for entry in names:
         own: dict[Name, None] = {}
@@ -114,8 +119,7 @@ def _given(names: Sequence[Any], n: int) -> list[dict[Name, None]]:
 
 def _found_in(texts: Sequence[str], names: Sequence[dict[Name, None]], n: int) -> list[dict[Name, None]]:
     """Return for each text the names, of all items, that stand in it."""
-    if len(texts) != n or isinstance(texts, str):
-        raise ShapeError(f"texts_b has {len(texts)} entries; expected {n}, one for each item")
+    check_entries(texts, n, "texts_b")
     lexicon = _Lexicon(name for own in names for name in own)
     found = []
     for text in texts:

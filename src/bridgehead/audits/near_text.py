@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_entries
 from bridgehead.audits.leakage import members
 from bridgehead.audits.listed import namer, worst
 from bridgehead.errors import ArgumentError, MissingExtraError
+from bridgehead.evaluate.arguments import checked_seed, finite_number, whole_number
 from bridgehead.texts import normalise
 from bridgehead.vectors import IntArray
 
@@ -27,6 +29,7 @@ WARN_SHARE, FAIL_SHARE = 0.01, 0.1
 10 % a figure for texts that training has not seen is no longer one."""
 
 _MISSED = 0.01
+_JACCARD = "a Jaccard index above 0, at most 1"
 _SIGNATURE_LOOKS, _EXACT_LOOKS = 512, 32
 _WORD = re.compile(r"\w+")
 
@@ -64,11 +67,12 @@ def near_duplicate_texts(
     Raises `MissingExtraError` without datasketch, `ArgumentError` for a threshold outside (0, 1], words under 1, fewer
     than 16 permutations, parts that are empty or out of range and items that are no texts.
     """
-    if isinstance(threshold, bool) or not 0 < threshold <= 1:
-        raise ArgumentError(f"threshold = {threshold!r}; expected a Jaccard index above 0, at most 1")
-    counts = [(words, 1), (n_permutations, 16)]
-    if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < least for n, least in counts):
-        raise ArgumentError(f"words = {words!r}, n_permutations = {n_permutations!r}; expected at least 1 and 16")
+    threshold = finite_number(threshold, "threshold", _JACCARD, above=0)
+    if threshold > 1:
+        raise ArgumentError(f"threshold = {threshold!r}; expected {_JACCARD}")
+    words, n_permutations = whole_number(words, "words", 1), whole_number(n_permutations, "n_permutations", 16)
+    seed = checked_seed(seed)
+    check_entries(texts, None, "texts")
     known, asked = members(train, len(texts), "training"), members(test, len(texts), "test")
     name = namer(ids, len(texts), "ids")
     plain = {item: _normalised(texts[item], item) for item in np.union1d(known, asked).tolist()}

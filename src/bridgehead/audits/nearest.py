@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from bridgehead.errors import LinksError, ShapeError
+from bridgehead.audits.given import check_entries, check_kind
+from bridgehead.errors import ArgumentError, LinksError, ShapeError
 from bridgehead.evaluate import RetrievalReport, report_from_scores
+from bridgehead.evaluate.arguments import whole_number
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, check_rows, unit_rows
+from bridgehead.vectors import IntArray, check_rows, to_numpy, unit_rows
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -26,8 +28,8 @@ class KnownPairs:
     """Items of a part of the data: raw rows of a (n_a, d) dense or CSR, their links to b, and who the items of b are.
 
     `keys_b` (n_b labels, such as row numbers of the whole table or normalised texts) say which items of b are the same
-    in training and test. `rows_b` (n_b, e), dense or CSR, are raw rows of b, needed only where texts that training
-    never saw shall get the scores of similar ones.
+    in training and test; one without a key (None, "", NaN) is the same as no other. `rows_b` (n_b, e), dense or CSR,
+    are raw rows of b, needed only where texts that training never saw shall get the scores of similar ones.
     """
 
     rows_a: Any
@@ -56,6 +58,7 @@ def nearest_neighbour_report(
     queries_b, ...). Raises `ShapeError` when rows, links and keys differ in number, `LinksError` when training has no
     links.
     """
+    n_neighbours = whole_number(n_neighbours, "n_neighbours", 1)
     _check(train, "train")
     _check(test, "test")
     scorer = _Scorer(train, test, n_neighbours)
@@ -73,9 +76,10 @@ class _Scorer:
                 f"rows of a have {self._train_a.shape[1]} columns in train and {self._test_a.shape[1]} in test; "
                 "expected rows of one encoder"
             )
-        codes = {key: number for number, key in enumerate(dict.fromkeys([*train.keys_b, *test.keys_b]))}
-        train_codes = np.array([codes[key] for key in train.keys_b], dtype=np.int64)
-        test_codes = np.array([codes[key] for key in test.keys_b], dtype=np.int64)
+        train_keys, test_keys = _keys(train, "train"), _keys(test, "test")
+        codes = {key: number for number, key in enumerate(dict.fromkeys([*train_keys, *test_keys]))}
+        train_codes = np.array([codes[key] for key in train_keys], dtype=np.int64)
+        test_codes = np.array([codes[key] for key in test_keys], dtype=np.int64)
         pairs = train.links.expanded().pairs
         order = np.argsort(train_codes[pairs[:, 1]], kind="stable")
         self._known, self._starts = np.unique(train_codes[pairs[order, 1]], return_index=True)
@@ -119,11 +123,24 @@ class _Scorer:
         return scores.T
 
 
+def _keys(part: KnownPairs, name: str) -> list[Any]:
+    """Return the keys of the items of b, one of its own for an item without."""
+    keys = to_numpy(part.keys_b).tolist() if hasattr(part.keys_b, "detach") else list(part.keys_b)
+    try:
+        hash(tuple(keys))
+        return [(name, i) if key is None or key == "" or key != key else key for i, key in enumerate(keys)]
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name}.keys_b holds what is no label ({error}); expected texts or numbers") from error
+
+
 def _check(part: KnownPairs, name: str) -> None:
+    check_kind(KnownPairs, **{name: part})
+    check_kind(Links, **{f"{name}.links": part.links})
+    check_entries(part.keys_b, None, f"{name}.keys_b")
     n_a, n_b = part.links.n_a, part.links.n_b
-    found = {"rows_a": (part.rows_a.shape[0], n_a), "keys_b": (len(part.keys_b), n_b)}
+    found = {"rows_a": (check_rows(part.rows_a, f"{name}.rows_a").shape[0], n_a), "keys_b": (len(part.keys_b), n_b)}
     if part.rows_b is not None:
-        found["rows_b"] = (part.rows_b.shape[0], n_b)
+        found["rows_b"] = (check_rows(part.rows_b, f"{name}.rows_b").shape[0], n_b)
     for field, (count, expected) in found.items():
         if count != expected:
             raise ShapeError(f"{name}.{field} has {count} entries; expected {expected}, as its links are over")

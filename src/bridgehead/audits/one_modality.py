@@ -12,8 +12,10 @@ from scipy import sparse
 
 from bridgehead.audits.controls import ENOUGH, Levels, check_seeds, levels_of
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_called, check_kind
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.evaluate import RetrievalReport, report_from_scores
+from bridgehead.evaluate.arguments import checked_names, checked_seed
 from bridgehead.links import Links
 from bridgehead.vectors import check_rows
 
@@ -29,7 +31,7 @@ def random_rows(train: Any, *others: Any, seed: int = 0) -> tuple[Any, ...]:
     place where there are two or more. Dense or CSR as they came. Errors as `constant_rows`.
     """
     checked = _parts(train, others)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     first = checked[0]
     # A random cycle through all rows has no fixed point.
     cycle = rng.permutation(first.shape[0])
@@ -86,6 +88,7 @@ def frequency_report(links: Links, **options: Any) -> RetrievalReport:
     the numbers of links alone. `options` go to `report_from_scores` (ks, names, entities_a, pool, candidates, ...).
     Where every candidate is right for one query it is exactly chance.
     """
+    check_kind(Links, links=links)
     matrix = links.matrix
     times_b = np.asarray(matrix.sum(axis=0, dtype=np.int64), dtype=np.float64).ravel()
     times_a = np.asarray(matrix.sum(axis=1, dtype=np.int64), dtype=np.float64).ravel()
@@ -116,8 +119,12 @@ def one_modality_findings(
     there are fewer than five seeds, and else fails. Raises `ArgumentError` (sides, seeds, metrics, test sets that
     differ). Costs a training for each side and seed.
     """
+    check_called(fit=fit)
+    names = checked_names(names)
+    if frequency is not None:
+        check_kind(RetrievalReport, frequency=frequency)
     check_seeds(seeds)
-    if not sides or any(side not in ("a", "b") for side in sides):
+    if not isinstance(sides, list | tuple) or not sides or any(side not in ("a", "b") for side in sides):
         raise ArgumentError(f"sides = {sides!r}; expected some of 'a' and 'b'")
     found = []
     for side in dict.fromkeys(sides):

@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from bridgehead.audits.controls import check_higher_is_better, check_seeds, usual_metrics
+from bridgehead.audits.controls import check_higher_is_better, check_seeds, listed_metrics
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_called, check_kind
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate import RetrievalReport
 from bridgehead.evaluate.paired import compare_reports, paired_difference
@@ -38,10 +39,16 @@ def one_sided_findings(
     that interval lies below 0, in which case it warns: the direction is better trained by itself. Raises
     `ArgumentError` (directions, seeds, metrics, queries that differ). Costs a training for each direction and seed.
     """
+    check_called(fit=fit)
+    check_kind(RetrievalReport, both=both)
     check_seeds(seeds)
-    if not directions or any(direction not in ("a_to_b", "b_to_a") for direction in directions):
+    if (
+        not isinstance(directions, list | tuple)
+        or not directions
+        or any(direction not in ("a_to_b", "b_to_a") for direction in directions)
+    ):
         raise ArgumentError(f"directions = {directions!r}; expected some of 'a_to_b' and 'b_to_a'")
-    keys = list(metrics) if metrics is not None else usual_metrics(both)
+    keys = listed_metrics(metrics, both)
     for key in keys:
         check_higher_is_better(key)
     found = []

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bridgehead.audits.finding import Finding, Listing
+from bridgehead.audits.given import check_entries, check_kind
 from bridgehead.audits.listed import MOST_LISTED, namer, worst
 from bridgehead.audits.shuffled import label_numbers
 from bridgehead.errors import ArgumentError, ShapeError
@@ -51,8 +52,8 @@ def generic_findings(
     if mask.dtype != np.bool_ or mask.shape != (n,):
         raise ShapeError(f"weak is {mask.dtype} of shape {mask.shape}; expected booleans ({n},), one for each {name}")
     for given, what in ((texts, "texts"), (rules, "rules")):
-        if given is not None and len(given) != n:
-            raise ShapeError(f"{what} has {len(given)} entries; expected {n}, one for each {name}")
+        if given is not None:
+            check_entries(given, n, what, f"one for each {name}")
     called = namer(ids, n, "ids")
     if len(links) == 0:
         return []
@@ -96,8 +97,8 @@ def broad_findings(
     """
     _, n = _column(side, links)
     called = namer(ids, n, "ids")
-    if texts is not None and len(texts) != n:
-        raise ShapeError(f"texts has {len(texts)} entries; expected {n}, one for each {name}")
+    if texts is not None:
+        check_entries(texts, n, "texts", f"one for each {name}")
     if len(links) == 0:
         return []
     fits, times = _fits(links if side == "a" else links.swapped(), entities)
@@ -128,8 +129,9 @@ def _listed(columns: Sequence[str], rows: Sequence[Sequence[Any]], total: int, n
 
 
 def _column(side: str, links: Links) -> tuple[int, int]:
-    if side not in ("a", "b"):
-        raise ArgumentError(f"side = {side!r}; expected 'a' or 'b'")
+    check_kind(Links, links=links)
+    if not isinstance(side, str) or side not in ("a", "b"):
+        raise ArgumentError(f"side = {side!r:.80}; expected 'a' or 'b'")
     return (0, links.n_a) if side == "a" else (1, links.n_b)
 
 

@@ -13,6 +13,7 @@ from bridgehead.audits.finding import Finding, Verdict
 from bridgehead.audits.listed import namer, worst
 from bridgehead.audits.neighbours import Float64Array, float64_unit_rows, nearest_rows
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_seed
 from bridgehead.vectors import IntArray
 
 WARN_SHARE, FAIL_SHARE = 0.01, 0.1
@@ -70,7 +71,7 @@ def near_rows(
     if train.shape[0] < 2 or not len(kept):
         return []
     similarity, nearest = nearest_rows(test[kept], train, levels[-1])
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     drawn = np.sort(rng.choice(train.shape[0], size=min(_SAMPLE, train.shape[0]), replace=False))
     within, _ = nearest_rows(train[drawn], train, levels[-1], leave_out=drawn)
     crowd = _random_cosines(train, rng)

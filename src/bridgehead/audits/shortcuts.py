@@ -13,9 +13,11 @@ import numpy.typing as npt
 from scipy import sparse, stats
 
 from bridgehead.audits.finding import Finding, Verdict
+from bridgehead.audits.given import check_called, check_entries, check_kind
 from bridgehead.audits.leakage import keys_of
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
 from bridgehead.evaluate import DirectionReport, RetrievalReport, report_from_scores
+from bridgehead.evaluate.arguments import checked_names, checked_seed, whole_number
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, block_rows, to_numpy
 
@@ -62,8 +64,11 @@ def shortcut_findings(
     `ArgumentError` when the model lacks recall@k or ranked another number of candidates, `LinksError` when a direction
     has no query with truth, and as `report_from_scores`.
     """
-    if max_queries < 1:
-        raise ArgumentError(f"max_queries = {max_queries}; expected at least 1")
+    check_called(forth=forth, back=back)
+    check_kind(Links, links=links)
+    if model is not None:
+        check_kind(RetrievalReport, model=model)
+    names, max_queries = checked_names(names), whole_number(max_queries, "max_queries", 1)
     found = []
     for side, scorer, truth, mask, entities in (
         ("a", forth, links, queries_a, entities_a),
@@ -87,6 +92,7 @@ def length_shortcut(lengths_a: Any, lengths_b: Any, links: Links, **options: Any
     those of `shortcut_findings`. Raises `ArgumentError` for lengths that are no finite numbers and `ShapeError` for
     lists of other lengths.
     """
+    check_kind(Links, links=links)
     rank_a, rank_b = _ranks(lengths_a, links.n_a, "lengths_a"), _ranks(lengths_b, links.n_b, "lengths_b")
     pairs = links.expanded().pairs
     left, right = rank_a[pairs[:, 0]], rank_b[pairs[:, 1]]
@@ -111,9 +117,9 @@ def column_shortcut(
     recorded with a pair rather than said by it. `column` is its name. Errors as in `shortcut_findings`, and
     `ShapeError` for lists of other lengths.
     """
-    for name, values, n in (("values_a", values_a, links.n_a), ("values_b", values_b, links.n_b)):
-        if len(values) != n or isinstance(values, str):
-            raise ShapeError(f"{name} has {len(values)} entries; expected {n}, one for each item")
+    check_kind(Links, links=links)
+    check_entries(values_a, links.n_a, "values_a")
+    check_entries(values_b, links.n_b, "values_b")
     held_a, held_b = memberships([keys_of(one) for one in values_a], [keys_of(one) for one in values_b])
     return shortcut_findings(
         f"column {column}",
@@ -176,7 +182,7 @@ def _sampled(truth: Links, mask: Any, most: int, seed: int, side: str, names: tu
     rows = np.flatnonzero(asked)
     if not len(rows):
         raise LinksError(f"{names[0]} -> {names[1]}: no query has a true candidate; expected links of the test part")
-    kept = np.random.default_rng(seed).choice(len(rows), size=min(most, len(rows)), replace=False)
+    kept = np.random.default_rng(checked_seed(seed)).choice(len(rows), size=min(most, len(rows)), replace=False)
     return rows[np.sort(kept)], len(rows)
 
 

@@ -12,8 +12,10 @@ import numpy as np
 
 from bridgehead.audits.controls import ENOUGH, Levels, check_seeds, levels_of, lowest_mean, mean_and_sd
 from bridgehead.audits.finding import Finding
-from bridgehead.errors import LinksError, ShapeError
+from bridgehead.audits.given import check_called, check_entries, check_kind
+from bridgehead.errors import ArgumentError, LinksError, ShapeError
 from bridgehead.evaluate import RetrievalReport
+from bridgehead.evaluate.arguments import checked_seed
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, to_numpy
 
@@ -39,7 +41,7 @@ def shuffle_links(links: Links, seed: int) -> Links:
         raise LinksError(
             f"{len(rows)} rows of a have links; expected at least 2 to exchange partners (rows of one group count once)"
         )
-    return _exchanged(links, rows, lists, _deranged(truth, np.random.default_rng(seed)))
+    return _exchanged(links, rows, lists, _deranged(truth, np.random.default_rng(checked_seed(seed))))
 
 
 def shuffle_within(links: Links, labels: Any, seed: int) -> tuple[Links, int]:
@@ -59,7 +61,7 @@ def shuffle_within(links: Links, labels: Any, seed: int) -> tuple[Links, int]:
     sizes = np.bincount(numbers[numbers >= 0], minlength=1)
     alone = (numbers < 0) | (sizes[np.maximum(numbers, 0)] < 2)
     numbers = np.where(alone, -1, numbers)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     giver = np.arange(len(rows))
     for label in np.unique(numbers).tolist():
         members = np.flatnonzero(numbers == label)
@@ -71,19 +73,21 @@ def shuffle_within(links: Links, labels: Any, seed: int) -> tuple[Links, int]:
 def label_numbers(labels: Any, n: int) -> IntArray:
     """Return a number from 0 for each label (n,), equal for equal labels, -1 for None, "", -1 and NaN.
 
-    Raises `ShapeError` for another number of labels.
+    Raises `ShapeError` for another number of labels and `ArgumentError` for lists in place of labels.
     """
+    check_entries(labels, None, "labels", f"{n}, one for each row")
     listed = to_numpy(labels).tolist() if hasattr(labels, "shape") or hasattr(labels, "detach") else list(labels)
     if len(listed) != n:
         raise ShapeError(f"there are {len(listed)} labels; expected {n}, one for each row")
     known: dict[Any, int] = {}
-    return np.array(
-        [
+    try:
+        numbers = [
             -1 if label is None or label == "" or label == -1 or label != label else known.setdefault(label, len(known))
             for label in listed
-        ],
-        dtype=np.int64,
-    )
+        ]
+    except TypeError as error:
+        raise ArgumentError(f"labels hold what is no label ({error}); expected texts or numbers") from error
+    return np.array(numbers, dtype=np.int64)
 
 
 def _exchanged(links: Links, rows: IntArray, lists: list[list[int]], giver: IntArray) -> Links:
@@ -93,6 +97,7 @@ def _exchanged(links: Links, rows: IntArray, lists: list[list[int]], giver: IntA
 
 def surviving_links(links: Links, shuffled: Links) -> int:
     """Return how many matches of `shuffled` are true in `links`, those shared through groups included."""
+    check_kind(Links, links=links, shuffled=shuffled)
     both = links.matrix.astype(np.int64).multiply(shuffled.matrix.astype(np.int64))
     return int(both.count_nonzero())
 
@@ -100,6 +105,7 @@ def surviving_links(links: Links, shuffled: Links) -> int:
 def _partner_lists(links: Links) -> tuple[IntArray, list[list[int]], list[set[int]]]:
     """Return, for each linked unit of a (a row, or the rows of a group): its first row, its partners in b as the links
     give them, and the same as units of b, in which equal texts are equal."""
+    check_kind(Links, links=links)
     unit_a = _unit_numbers(links.groups_a, links.n_a)[links.pairs[:, 0]]
     unit_b = _unit_numbers(links.groups_b, links.n_b)
     found, first = np.unique(unit_a, return_index=True)
@@ -280,6 +286,7 @@ def shuffled_control(
     better. All evaluations must be of the same size. Raises `ArgumentError` for no seeds, a seed twice, an unknown
     metric or evaluations that differ. Costs as many trainings as there are seeds.
     """
+    check_called(fit=fit)
     check_seeds(seeds)
     reports: list[RetrievalReport] = []
     surviving: list[int] = []

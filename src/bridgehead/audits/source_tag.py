@@ -15,9 +15,11 @@ from scipy import sparse
 
 from bridgehead.audits.drop import drops
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_called, check_kind
 from bridgehead.audits.shortcuts import WARN_SHARE
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.evaluate import RetrievalReport, retrieval_report
+from bridgehead.evaluate.arguments import checked_seed, finite_number, whole_number
 from bridgehead.links import Links
 from bridgehead.vectors import check_rows
 
@@ -39,6 +41,7 @@ class PairedRows:
     links: Links
 
     def __post_init__(self) -> None:
+        check_kind(Links, links=self.links)
         for name, rows, n in (("rows_a", self.rows_a, self.links.n_a), ("rows_b", self.rows_b, self.links.n_b)):
             checked = check_rows(rows, name)
             if checked.shape[0] != n:
@@ -62,12 +65,11 @@ class TagScale:
         A strength of 1 makes the tag about as loud as all else in a row together. Sides of zero rows count as length 1.
         Raises `ArgumentError` for fewer than two sources or a strength that is not above 0.
         """
-        if isinstance(n_sources, bool) or not isinstance(n_sources, int | np.integer) or n_sources < 2:
-            raise ArgumentError(f"n_sources = {n_sources!r}; expected a whole number of at least 2")
-        if not (np.isfinite(strength) and strength > 0):
-            raise ArgumentError(f"strength = {strength!r}; expected a number above 0")
+        check_kind(PairedRows, part=part)
+        n_sources = whole_number(n_sources, "n_sources", 2)
+        strength = finite_number(strength, "strength", "a number above 0", above=0)
         sizes = [strength * (_mean_length(rows) or 1.0) for rows in (part.rows_a, part.rows_b)]
-        return cls(int(n_sources), *sizes)
+        return cls(n_sources, *sizes)
 
 
 def plant_tag(part: PairedRows, scale: TagScale, seed: int = 0, *, shared: bool = True) -> PairedRows:
@@ -78,7 +80,9 @@ def plant_tag(part: PairedRows, scale: TagScale, seed: int = 0, *, shared: bool 
     drawn evenly from the levels of the scale. Rows keep their type, dense or CSR, float32 or float64. Raises
     `ArgumentError` for `shared` when links connect everything into one component, for then no tag tells pairs apart.
     """
-    rng = np.random.default_rng(seed)
+    check_kind(PairedRows, part=part)
+    check_kind(TagScale, scale=scale)
+    rng = np.random.default_rng(checked_seed(seed))
     of_a, of_b = part.links.components()
     n = max(int(of_a.max(initial=-1)), int(of_b.max(initial=-1))) + 1
     if shared and n < 2:
@@ -120,6 +124,8 @@ def source_tag_findings(
     n_resamples). Cost: one training at the budget of `fit`, and two evaluations. Raises as `TagScale.of`, `plant_tag`
     and `retrieval_report`.
     """
+    check_called(fit=fit)
+    check_kind(PairedRows, train=train, test=test)
     scale = TagScale.of(train, n_sources, strength)
     project = fit(plant_tag(train, scale, seed))
     reports: list[RetrievalReport] = []

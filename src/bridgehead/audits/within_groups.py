@@ -10,6 +10,7 @@ from typing import Any
 
 from bridgehead.audits.controls import ENOUGH, Levels, check_seeds, levels_of
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_called, check_kind
 from bridgehead.audits.shuffled import MANY_SURVIVE, shuffle_within, surviving_links
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate import RetrievalReport
@@ -46,6 +47,8 @@ def within_groups_findings(
 
     Raises `ArgumentError` (seeds, metrics, test sets that differ), `LinksError`, `ShapeError`. Costs a training a seed.
     """
+    check_called(fit=fit)
+    check_kind(RetrievalReport, real=real)
     check_seeds(seeds)
     reports, surviving, alone = [], 0, 0
     for seed in seeds:

@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_entries, check_kind
 from bridgehead.audits.shortcuts import memberships, products, shortcut_findings
-from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.errors import ArgumentError
 from bridgehead.links import Links
 from bridgehead.texts import normalise
 
@@ -38,9 +39,9 @@ def overlap_shortcut(texts_a: Sequence[str], texts_b: Sequence[str], links: Link
     2,000 queries over 10,000 descriptions. Raises `ShapeError` for lists of other lengths, `ArgumentError` for what is
     no text.
     """
-    for name, texts, n in (("texts_a", texts_a, links.n_a), ("texts_b", texts_b, links.n_b)):
-        if len(texts) != n or isinstance(texts, str):
-            raise ShapeError(f"{name} has {len(texts)} entries; expected {n}, one for each item")
+    check_kind(Links, links=links)
+    check_entries(texts_a, links.n_a, "texts_a")
+    check_entries(texts_b, links.n_b, "texts_b")
     words_a, words_b = ([dict.fromkeys(words_of(text)) for text in texts] for texts in (texts_a, texts_b))
     counts = Counter(word for words in (*words_a, *words_b) for word in words)
     n = len(words_a) + len(words_b)

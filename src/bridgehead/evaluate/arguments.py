@@ -3,6 +3,7 @@
 This module is not about rows (`vectors`) or about what is asked of a retrieval evaluation (`asked`).
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +13,6 @@ from bridgehead.errors import ArgumentError
 from bridgehead.vectors import IntArray, to_numpy
 
 _MOST = 2**63 - 1
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def whole_number(value: Any, name: str, least: int) -> int:
@@ -46,7 +46,7 @@ def finite_number(
     value: Any,
     name: str,
     what: str = "a finite number",
-    least: float = -_LARGEST,
+    least: float = -math.inf,
     above: float | None = None,
 ) -> float:
     """Return `value` as a float; raises `ArgumentError`, saying `what` was expected, for what is none or out of range.
@@ -54,9 +54,13 @@ def finite_number(
     It is at least `least` and more than `above`.
     """
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not least <= value <= _LARGEST or (above is not None and value <= above):
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:  # an integer beyond 1.8e308
+        number = math.nan
+    if not math.isfinite(number) or number < least or (above is not None and number <= above):
         raise ArgumentError(f"{name} = {_shown(value)}; expected {what}")
-    return float(value)
+    return number
 
 
 def checked_ks(ks: Any) -> tuple[int, ...]:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from bridgehead.audits.finding import Finding
+from bridgehead.audits.given import check_kind
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.evaluate import RetrievalReport, retrieval_report
+from bridgehead.evaluate.arguments import checked_seed
 from bridgehead.links import Links
 from bridgehead.vectors import IntArray, to_numpy
 
@@ -43,6 +45,7 @@ def gap_findings(train: EvaluatedPart, held_out: EvaluatedPart, metric: str = "m
     Raises `ArgumentError` for fewer than 20 such pairs in a part or an unknown metric, `ShapeError`, `LinksError`,
     `NonFiniteRowsError`. Costs two evaluations of 2,000 x 2,000: under a second on one core.
     """
+    check_kind(EvaluatedPart, train=train, held_out=held_out)
     chosen = [_disjoint_pairs(part, seed) for part in (train, held_out)]
     n = min(*(len(pairs) for pairs in chosen), MOST_PAIRS)
     if n < LEAST_PAIRS:
@@ -51,7 +54,12 @@ def gap_findings(train: EvaluatedPart, held_out: EvaluatedPart, metric: str = "m
             f"{LEAST_PAIRS} of each"
         )
     reports = [_report(part, pairs[:n]) for part, pairs in zip((train, held_out), chosen, strict=True)]
-    if metric not in reports[0].a_to_b.values or metric.endswith("_rank") or metric == "map":
+    if (
+        not isinstance(metric, str)
+        or metric not in reports[0].a_to_b.values
+        or metric.endswith("_rank")
+        or metric == "map"
+    ):
         raise ArgumentError(f"metric = {metric!r}; expected mrr, recall@1, recall@5 or recall@10")
     (inside, chance, bound), (outside, other_chance, other_bound) = (_levels(report, metric) for report in reports)
     title = f"held-out against training pairs, {metric}"
@@ -76,7 +84,7 @@ def _disjoint_pairs(part: EvaluatedPart, seed: int) -> IntArray:
     sizes = [to_numpy(z).shape for z in (part.z_a, part.z_b)]
     if any(len(shape) != 2 for shape in sizes):
         raise ShapeError(f"rows have shapes {sizes[0]} and {sizes[1]}; expected two dimensions (n, d)")
-    pairs = np.random.default_rng(seed).permutation(Links.of(part.links, sizes[0][0], sizes[1][0]).pairs)
+    pairs = np.random.default_rng(checked_seed(seed)).permutation(Links.of(part.links, sizes[0][0], sizes[1][0]).pairs)
     for column in (0, 1):
         pairs = pairs[np.sort(np.unique(pairs[:, column], return_index=True)[1])]
     return np.asarray(pairs, dtype=np.int64)

@@ -8,6 +8,7 @@ import math
 from bridgehead.audits.finding import Finding
 from bridgehead.audits.training.history import History, check_history, series
 from bridgehead.errors import ArgumentError
+from bridgehead.evaluate.arguments import finite_number
 
 NO_SIGNAL, LITTLE_SIGNAL = 0.98, 0.9
 """Shares of the loss without signal: from the first nothing was learnt (the training says the same), from the second
@@ -38,6 +39,7 @@ def loss_findings(history: History, warm: float = 1.0) -> list[Finding]:
         if loss is not None and not math.isfinite(loss[0]):
             why = f"the loss of epoch {line.get('epoch', number + 1)} is {loss[0]}: lower the rate, or train in float32"
             return [Finding("finite loss", float(number + 1), "every loss is finite", "fail", why, "training")]
+    warm = finite_number(warm, "warm")
     found = [] if len(history) <= warm else _against_chance(history)
     return [*found, *_information(history)]
 

@@ -10,6 +10,7 @@ from bridgehead.audits.finding import Finding
 from bridgehead.audits.linear_map import Float64Array
 from bridgehead.audits.training.history import History, check_history, scales
 from bridgehead.errors import ArgumentError
+from bridgehead.evaluate.arguments import finite_number
 
 AT_BOUND = 0.01
 """Within 1 % of a bound s is at it: training puts it back after every step, and rounding moves it by less."""
@@ -49,9 +50,12 @@ def scale_findings(
 def _checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     if bounds is None:
         return 0.0, float("inf")
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1]:
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise ArgumentError(f"bounds = {bounds!r}; expected (lowest, highest) logit scale, or None")
-    return float(bounds[0]), float(bounds[1])
+    low, high = (finite_number(bound, "bounds", "(lowest, highest) logit scale", least=0) for bound in bounds)
+    if low > high:
+        raise ArgumentError(f"bounds = {bounds!r}; expected (lowest, highest) logit scale, or None")
+    return low, high
 
 
 def _at_bound(found: Float64Array, low: float, high: float) -> Finding:
