@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from bridgehead.audits import (
     EvaluatedPart,
@@ -33,9 +34,11 @@ from bridgehead.audits import (
     mispair_findings,
     name_shortcut,
     near_duplicate_texts,
+    near_rows,
     nearest_neighbour_report,
     one_modality_findings,
     one_sided_findings,
+    order_stretches,
     overlap_shortcut,
     plant_tag,
     random_rows,
@@ -58,6 +61,7 @@ LINKS = Links.identity(6)
 REPORT = retrieval_report(Z, Z, ks=(1, 10), n_resamples=0)
 TEXTS = ["the cat", "a dog", "blue water", "red wine", "green tea", "is it"]
 LABELS = list("aabbcc")
+MANY = np.random.default_rng(1).normal(size=(80, 3))
 PART = PairedRows(Z, Z, LINKS)
 KNOWN = KnownPairs(Z, LINKS, TEXTS)
 HISTORY = [{"loss": 1.0, "logit_scale": 10.0}]
@@ -115,6 +119,9 @@ def test_audits_say_that_they_take_links(asked: Any, links: Any) -> None:
         lambda seed: plant_tag(PART, TagScale(2, 1.0, 1.0), seed),
         lambda seed: near_duplicate_texts(TEXTS, [0, 1], [2, 3], seed=seed),
         lambda seed: baseline_findings(REPORT, REPORT, seed=seed),
+        lambda seed: near_rows(Z, Z, seed=seed),
+        lambda seed: order_stretches(MANY, MANY, Links.identity(80).pairs, seed=seed),
+        lambda seed: linear_folds(MANY, MANY, Links.identity(80), seed=seed),
     ],
 )
 def test_audits_refuse_a_seed_that_would_fix_nothing(asked: Any, seed: Any) -> None:
@@ -163,6 +170,9 @@ def test_audits_refuse_a_seed_that_would_fix_nothing(asked: Any, seed: Any) -> N
         (lambda: mispair_findings([3]), r"folds\[0\] is a int"),
         (lambda: near_duplicate_texts(None, [0], [1]), "texts is a NoneType"),
         (lambda: near_duplicate_texts(TEXTS, [0], [1], threshold="x"), "threshold = "),
+        (lambda: near_rows(Z, Z, thresholds=0.9), "thresholds = "),
+        (lambda: near_rows(Z, Z, thresholds=["x"]), "thresholds = "),
+        (lambda: near_rows(Z, Z, thresholds=[2]), "thresholds = "),
         (lambda: nearest_neighbour_report(None, KNOWN), "train is a NoneType"),
         (lambda: nearest_neighbour_report(KnownPairs(None, LINKS, TEXTS), KNOWN), "train.rows_a"),
         (lambda: nearest_neighbour_report(KnownPairs(Z, LINKS, [[1]] * 6), KNOWN), "keys_b"),
@@ -202,3 +212,20 @@ def test_an_item_of_b_without_a_key_is_no_item_that_training_knows(none: Any) ->
     test = KnownPairs(far, LINKS, [none, *TEXTS[1:]])
     ranks = nearest_neighbour_report(train, test, ks=(1,), n_resamples=0).b_to_a.ranks
     assert ranks.tolist() == [3.5, 1, 1, 1, 1, 1]  # the first one is unknown: all its scores are 0
+
+
+def test_seeds_of_many_bits_are_taken() -> None:
+    pairs = Links.identity(80)
+    assert len(linear_folds(sparse.csr_array(MANY), MANY, pairs, rank=2, seed=2**40)) == 5
+    assert near_duplicate_texts(TEXTS, [0, 1, 2], [3, 4, 5], seed=2**40)[0].value == 0
+
+
+def test_near_rows_are_the_same_whichever_side_is_sparse() -> None:
+    train = np.random.default_rng(2).random((40, 30)) * (np.random.default_rng(3).random((40, 30)) < 0.2)
+    test = np.concatenate([train[:3], np.random.default_rng(4).random((5, 30))])
+    found = [
+        [finding.value for finding in near_rows(a, b)]
+        for a in (train, sparse.csr_array(train))
+        for b in (test, sparse.csr_array(test))
+    ]
+    assert found[0] and all(one == pytest.approx(found[0]) for one in found)

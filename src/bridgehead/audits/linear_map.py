@@ -46,10 +46,11 @@ def main_directions(rows: Any, name: str, rank: int = 128, seed: int = 0) -> Flo
         return dense - dense.mean(axis=0) if n else dense
     from sklearn.utils.extmath import randomized_svd
 
-    drawn = np.sort(np.random.default_rng(checked_seed(seed)).choice(n, min(n, _SAMPLE), replace=False))
+    seed = checked_seed(seed)
+    drawn = np.sort(np.random.default_rng(seed).choice(n, min(n, _SAMPLE), replace=False))
     part = scaled[drawn]
     mean = np.asarray(part.mean(axis=0)).ravel()
-    _, _, axes = randomized_svd(part, n_components=min(rank, *part.shape), n_iter=2, random_state=seed)
+    _, _, axes = randomized_svd(part, n_components=min(rank, *part.shape), n_iter=2, random_state=seed % 2**32)
     return np.asarray(scaled @ axes.T - mean @ axes.T, dtype=np.float64)
 
 

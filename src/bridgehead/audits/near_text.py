@@ -189,7 +189,7 @@ def _signatures(sets: Sequence[Shingles], n_permutations: int, seed: int) -> Int
         minhash = import_module("datasketch").MinHash
     except ImportError as error:
         raise MissingExtraError("datasketch", "audit") from error
-    options = {"num_perm": n_permutations, "seed": seed, "hashfunc": _low_bits}
+    options = {"num_perm": n_permutations, "seed": seed % 2**32, "hashfunc": _low_bits}
     made = minhash.bulk([one.tolist() for one in sets], **options)
     return np.array([one.hashvalues for one in made], dtype=np.int64).reshape(len(made), n_permutations)
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from bridgehead.audits.finding import Finding, Verdict
 from bridgehead.audits.listed import namer, worst
 from bridgehead.audits.neighbours import Float64Array, float64_unit_rows, nearest_rows
 from bridgehead.errors import ArgumentError, ShapeError
-from bridgehead.evaluate.arguments import checked_seed
-from bridgehead.vectors import IntArray
+from bridgehead.evaluate.arguments import checked_seed, finite_number
+from bridgehead.vectors import IntArray, to_numpy
 
 WARN_SHARE, FAIL_SHARE = 0.01, 0.1
 """Under 1 % of the test items cannot move a recall by more than 0.01; above 10 % the test part is, in the eyes of the
@@ -56,9 +57,11 @@ def near_rows(
     `test_ids` name rows, `seed` draws the samples. Raises `ShapeError` and `NonFiniteRowsError` as `check_rows`,
     `ShapeError` for rows of different widths, `ArgumentError` for thresholds outside (0, 1].
     """
-    levels = sorted({float(one) for one in thresholds}, reverse=True)
-    if not levels or not all(0 < one <= 1 for one in levels):
-        raise ArgumentError(f"thresholds = {tuple(thresholds)}; expected cosines above 0, at most 1")
+    what = "cosines above 0, at most 1, such as (0.99, 0.95)"
+    given = thresholds if isinstance(thresholds, list | tuple) else ()
+    levels = sorted({finite_number(one, "thresholds", what, above=0) for one in given}, reverse=True)
+    if not levels or levels[0] > 1:
+        raise ArgumentError(f"thresholds = {thresholds!r:.80}; expected {what}")
     train = float64_unit_rows(train_rows, f"training rows of {side}")
     test = float64_unit_rows(test_rows, f"test rows of {side}")
     if train.shape[1] != test.shape[1]:
@@ -66,6 +69,9 @@ def near_rows(
             f"rows of {side} have {train.shape[1]} columns in training and {test.shape[1]} in test; expected rows of "
             "one encoder"
         )
+    if hasattr(train, "tocsr") != hasattr(test, "tocsr"):
+        # Products of a dense and a sparse side have other types than the parts below expect.
+        train, test = (sparse.csr_array(rows) for rows in (train, test))
     kept = _kept(same_text, test.shape[0])
     names = namer(train_ids, train.shape[0], "train_ids"), namer(test_ids, test.shape[0], "test_ids")
     if train.shape[0] < 2 or not len(kept):
@@ -89,7 +95,7 @@ def near_rows(
 def _kept(same_text: Any, n: int) -> IntArray:
     if same_text is None:
         return np.arange(n, dtype=np.int64)
-    mask = np.asarray(same_text)
+    mask = to_numpy(same_text)
     if mask.shape != (n,) or mask.dtype != np.bool_:
         raise ShapeError(
             f"same_text is {mask.dtype} of shape {mask.shape}; expected a boolean mask ({n},) of test rows"

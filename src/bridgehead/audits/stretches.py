@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bridgehead.audits.linear_map import Float64Array, fit_linear_map, main_directions
 from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.evaluate.arguments import checked_seed
 from bridgehead.vectors import IntArray, block_rows, to_numpy
 
 BoolArray = npt.NDArray[np.bool_]
@@ -94,6 +95,7 @@ class _Order:
                 raise ArgumentError(
                     f"{name} = {count!r}; expected a whole number from 1{f' to {most}' if most else ''}"
                 )
+        seed = checked_seed(seed)
         self.x = main_directions(rows_a, "rows of a", rank, seed)
         self.y = main_directions(rows_b, "rows of b", rank, seed)
         self.pairs = _checked(pairs, len(self.x), len(self.y))
