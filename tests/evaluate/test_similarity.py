@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from bridgehead.errors import ArgumentError, NonFiniteRowsError, ShapeError
+from bridgehead.evaluate import cliffs
 from bridgehead.evaluate.cliffs import activity_cliffs
 from bridgehead.evaluate.similarity import nearest_similarity
 from bridgehead.links import Links
@@ -139,3 +140,18 @@ def test_what_is_no_count_text_or_threshold_is_refused(
 def test_one_item_or_none_has_no_cliff() -> None:
     assert activity_cliffs([[1, 2]], ["x"]).mask.tolist() == [False]
     assert activity_cliffs(np.zeros((0, 3)), []).n_pairs == 0
+
+
+def test_items_with_one_structure_are_compared_in_blocks_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.repeat(np.array([[1, 1, 1, 0], [0, 1, 1, 2], [0, 0, 0, 0]]), [70, 40, 5], axis=0)
+    texts = [f"text {i % 7}" for i in range(len(rows))]
+    whole, sizes = activity_cliffs(rows, texts, 0.5), []
+    differ = cliffs._differ
+    monkeypatch.setattr(cliffs, "_differ", lambda found, pairs: sizes.append(len(pairs)) or differ(found, pairs))
+    monkeypatch.setattr(cliffs, "_AT_ONCE", 100)
+    parts = activity_cliffs(rows, texts, 0.5)
+    apart = sum(i < j and texts[i] != texts[j] for part in (range(70), range(70, 110)) for i in part for j in part)
+    assert whole.n_pairs == parts.n_pairs == apart
+    assert np.array_equal(whole.mask, parts.mask)
+    assert np.array_equal(whole.pairs, parts.pairs)
+    assert max(sizes) <= 100

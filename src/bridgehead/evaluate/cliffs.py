@@ -108,16 +108,19 @@ def _items(
     The items with the distinct row u are `order[starts[u]:starts[u + 1]]`.
     """
     n_left, n_right = (starts[side + 1] - starts[side] for side in (left, right))
-    for part in _cost_slices(n_left * n_right, None):
-        repeats = n_left[part] * n_right[part]
-        place = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        width = np.repeat(n_right[part], repeats)
-        one = order[np.repeat(starts[left[part]], repeats) + place // width]
-        other = order[np.repeat(starts[right[part]], repeats) + place % width]
+    ends = np.cumsum(n_left * n_right)
+    total = int(ends[-1]) if len(ends) else 0
+    # One pair of rows that thousands of items share stands for millions of pairs of items: it is cut as well.
+    for first in range(0, total, _AT_ONCE):
+        place = np.arange(first, min(first + _AT_ONCE, total))
+        pair = np.searchsorted(ends, place, side="right")
+        place -= (ends - n_left * n_right)[pair]
+        one = order[starts[left[pair]] + place // n_right[pair]]
+        other = order[starts[right[pair]] + place % n_right[pair]]
         # Of a row with itself each pair of items comes twice, and each item with itself.
-        kept = (np.repeat(left[part] != right[part], repeats)) | (one < other)
+        kept = (left[pair] != right[pair]) | (one < other)
         pairs = np.sort(np.stack([one, other], axis=1)[kept], axis=1).astype(np.int64)
-        yield pairs, np.repeat(similarity[part], repeats)[kept]
+        yield pairs, similarity[pair[kept]]
 
 
 def _elements(rows: Any) -> sparse.csr_array:
