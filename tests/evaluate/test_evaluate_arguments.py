@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from bridgehead.errors import ArgumentError, BridgeheadError, NonFiniteRowsError, ShapeError
 from bridgehead.evaluate import (
@@ -164,6 +165,8 @@ def test_ks_that_are_no_small_whole_numbers_are_refused(ks: Any) -> None:
         (lambda: candidate_set_sensitivity(Z, Z, CandidateSet("one", Z, [0, 1, 2, 3])), "sets"),
         (lambda: class_prototypes(Z, [0, 0, 1, 1], n_classes=HUGE), "n_classes = "),
         (lambda: class_prototypes(Z, np.full(4, 2**64 - 1, dtype=np.uint64)), "class_of"),
+        (lambda: classify_rows(sparse.csr_array(Z), Z), "z_items is a sparse matrix"),
+        (lambda: candidate_set_sensitivity(sparse.csr_array(Z), Z, []), "z_items is a sparse matrix"),
         (lambda: classify_rows(Z, Z, logit_scale=HUGE**20), "logit_scale = "),
     ],
 )

@@ -84,6 +84,8 @@ class Classes:
         Raises `ShapeError`, `NonFiniteRowsError` and `ArgumentError`, before the first block.
         """
         items = check_rows(z_items, "z_items")
+        if hasattr(items, "tocsr"):
+            raise ArgumentError("z_items is a sparse matrix; expected a dense array (n, d): project the rows first")
         if items.shape[1] != self.n_columns:
             raise ShapeError(
                 f"z_items has {items.shape[1]} columns and the classes {self.n_columns}; both must live in one space"

@@ -86,7 +86,7 @@ def candidate_set_sensitivity(
     >>> found.changed, round(found.mean_top_share_after, 2)
     (0.0, 0.5)
     """
-    if len(check_rows(z_items, "z_items")) == 0:
+    if check_rows(z_items, "z_items").shape[0] == 0:
         raise ArgumentError("there are no items, so no answer can change; expected at least one")
     n_classes = len(Classes(z_classes))
     if not isinstance(sets, list | tuple) or not all(isinstance(one, CandidateSet) for one in sets):
