@@ -17,10 +17,15 @@ from bridgehead.audits.given import check_entries, check_kind
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
 from bridgehead.evaluate import RetrievalReport, report_from_scores
 from bridgehead.evaluate.arguments import whole_number
+from bridgehead.evaluate.ranks.cosine_rows import slices
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, check_rows, to_numpy, unit_rows
+from bridgehead.vectors import IntArray, block_rows, check_rows, to_numpy, unit_rows
 
 Float64Array = npt.NDArray[np.float64]
+
+_BLOCK_BYTES = 64 << 20
+# Scores of both directions together in memory; more are made once for each block of the second direction.
+_KEPT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,15 @@ def nearest_neighbour_report(
     _check(train, "train")
     _check(test, "test")
     scorer = _Scorer(train, test, n_neighbours)
-    return report_from_scores(scorer.scores, links=test.links, block=block, **options)
+    n_a, n_b = test.links.n_a, test.links.n_b
+    if n_a * n_b * 8 > _KEPT_BYTES:
+        return report_from_scores(scorer.scores, links=test.links, block=block, **options)
+    # Both directions read the same scores, and a large pool makes them dear: they are made once.
+    kept = np.empty((n_a, n_b))
+    for rows in slices(n_a, whole_number(block, "block", 1)):
+        kept[rows] = scorer.scores(rows)
+    both = (lambda rows: kept[rows]), (lambda rows: kept[:, rows].T)
+    return report_from_scores(*both, links=test.links, block=block, **options)
 
 
 class _Scorer:
@@ -103,13 +116,18 @@ class _Scorer:
                 f"rows of b have {train_b.shape[1]} columns in train and {test_b.shape[1]} in test; "
                 "expected rows of one encoder"
             )
-        cosines = _product(test_b, train_b)
-        near = np.argsort(-cosines, axis=1, kind="stable")[:, :n_neighbours]
-        return place[linked][near], np.take_along_axis(cosines, near, axis=1)
+        most = min(n_neighbours, train_b.shape[0])
+        near = np.empty((test_b.shape[0], most), dtype=np.int64)
+        weight = np.empty((test_b.shape[0], most))
+        for rows in slices(test_b.shape[0], block_rows(train_b.shape[0], 8, _BLOCK_BYTES)):
+            cosines = _products(train_b, test_b[rows]).T
+            near[rows] = np.argsort(-cosines, axis=1, kind="stable")[:, :most]
+            weight[rows] = np.take_along_axis(cosines, near[rows], axis=1)
+        return place[linked][near], weight
 
     def scores(self, rows: slice) -> Float64Array:
         """Return the scores of test items `rows` of a against all test items of b, (len, n_b)."""
-        similar = np.ascontiguousarray(_product(self._test_a[rows], self._train_a).T)
+        similar = _products(self._train_a, self._test_a[rows])
         known = np.maximum.reduceat(similar[self._members], self._starts, axis=0)
         scores = np.zeros((len(self._place), similar.shape[1]))
         seen = np.flatnonzero(self._place >= 0)
@@ -158,7 +176,11 @@ def _unit(rows: Any, name: str) -> Any:
     return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1)) @ wide)
 
 
-def _product(left: Any, right: Any) -> Float64Array:
-    """Return left @ right.T as a dense float64 array."""
-    product = left @ right.T
-    return np.asarray(product.toarray() if hasattr(product, "toarray") else product, dtype=np.float64)
+def _products(many: Any, block: Any) -> Float64Array:
+    """Return many @ block.T as a dense float64 array, (n_many, n_block).
+
+    Of sparse rows the block is made dense: nearly every product of fingerprints is above 0, and a sparse result would
+    cost far more than it saves. Each sum runs over the entries of a row of `many`, whatever else is in the block.
+    """
+    turned = block.T.toarray() if hasattr(block, "toarray") else block.T
+    return np.ascontiguousarray(many @ turned)
