@@ -80,6 +80,12 @@ def test_sides_are_shown_by_their_names_kinds_or_columns(more, shown):
     assert PairsConfig(path="x", a="smiles", b="words", **more).shown == shown
 
 
+def test_the_name_of_a_side_is_one_line_and_a_number_stands_once():
+    odd = config("pairs.csv", pairs={"name_a": " a\n\tname  ", "name_b": " "}, evaluate={"ks": [10, 1, 10]})
+    assert odd.pairs.shown == ("a name", "text")
+    assert odd.evaluate.ks == (10, 1)
+
+
 def test_a_config_cannot_be_changed():
     with pytest.raises(ValidationError, match="frozen"):
         config("pairs.csv").name = "other"

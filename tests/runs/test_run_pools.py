@@ -8,7 +8,7 @@ import pytest
 from small_run import ASPIRIN, config, records
 
 from bridgehead import runs
-from bridgehead.errors import ColumnError, ConfigError, DataError, InputFileNotFoundError
+from bridgehead.errors import ColumnError, ConfigError, DataError, DuplicateIdError, InputFileNotFoundError
 from bridgehead.runs.folder import RunFolder
 
 QUICK = {"shuffled": 0, "closed_form": "none", "n_resamples": 0}
@@ -146,6 +146,12 @@ def test_a_column_that_is_not_there_is_said_before_anything_is_trained(table, tm
     with pytest.raises(ColumnError, match=said):
         runs.evaluate(run)
     assert not run.path("trained.json").exists()
+
+
+def test_an_id_that_a_pool_has_twice_is_said_with_the_file(table, tmp_path):
+    pool = write_pool(tmp_path / "pool.csv", ["CCCCCCCCCCCC", "BrCCBr"], ["p1", "p1"])
+    with pytest.raises(DuplicateIdError, match=r"pool\.csv: 1 ids occur more than once"):
+        evaluated(table, tmp_path / "run", pool_a=[str(pool)])
 
 
 def test_compounds_are_a_pool_of_molecules_only(table):

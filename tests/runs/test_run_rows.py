@@ -8,7 +8,7 @@ from small_run import config, write_table
 
 from bridgehead import runs
 from bridgehead.align.twin import NumpyHeads
-from bridgehead.errors import EncoderError, MismatchError, ShapeError
+from bridgehead.errors import ConfigError, EncoderError, MismatchError, ShapeError
 from bridgehead.runs.folder import RECORDS, RunFolder
 from bridgehead.search import open_space
 
@@ -85,6 +85,16 @@ def test_a_record_with_one_side_missing_shifts_no_row_of_a_bare_npy(tmp_path):
     for n in (2, 4, 5, 40):
         assert row_of(made, "a", f"r{n}") == pytest.approx(heads.project_a(LEFT[[n]])[0], abs=2e-3)
     assert row_of(made, "b", "image:r40") == pytest.approx(heads.project_b(RIGHT[[40]])[0], abs=2e-3)
+
+
+def test_further_candidates_that_a_bare_npy_has_no_rows_for_are_refused_before_anything_is_trained(tmp_path):
+    np.save(tmp_path / "left.npy", LEFT)
+    files = tmp_path / "left.npy", by_id(tmp_path, "right.npz", RIGHT)
+    evaluate = SETTINGS["evaluate"] | {"pool_a": "unpaired"}
+    run = RunFolder.of(config(table(tmp_path), **settings(*files, evaluate=evaluate)), tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"pool_a names further candidates.*expected rows with ids"):
+        runs.evaluate(run)
+    assert not run.path("trained.json").exists()
 
 
 def test_a_bare_npy_of_another_length_is_refused(tmp_path):

@@ -1,34 +1,36 @@
 """Audits: claims about an alignment with a verdict. Arrays in, findings out; nothing here trains or loads a model."""
 
 from bridgehead.audits.baseline import baseline_findings
-from bridgehead.audits.ceiling import Ceiling, ceiling_findings, recall_ceiling, row_classes
-from bridgehead.audits.columns import change_columns
-from bridgehead.audits.contradictions import items_of_several_entities
-from bridgehead.audits.drop import Drop, drop_findings, drops, masked_drop
-from bridgehead.audits.false_negatives import false_negative_findings
-from bridgehead.audits.finding import Finding, Listing
-from bridgehead.audits.geometry_findings import geometry_findings
-from bridgehead.audits.guided_negatives import guided_negative_findings
-from bridgehead.audits.leakage import key_leakage
-from bridgehead.audits.mispairs import ScoredLinks, linear_folds, mispair_findings
-from bridgehead.audits.named import mask_names, name_shortcut
-from bridgehead.audits.near_text import near_duplicate_texts
-from bridgehead.audits.nearest import KnownPairs, nearest_neighbour_report
-from bridgehead.audits.one_modality import constant_rows, frequency_report, one_modality_findings, random_rows
-from bridgehead.audits.one_sided import one_sided_findings
-from bridgehead.audits.order import order_findings, record_items
-from bridgehead.audits.quality import broad_findings, generic_findings
-from bridgehead.audits.row_leakage import near_rows
-from bridgehead.audits.shortcuts import column_shortcut, length_shortcut, shortcut_findings
-from bridgehead.audits.shuffled import (
+from bridgehead.audits.controls.one_modality import constant_rows, frequency_report, one_modality_findings, random_rows
+from bridgehead.audits.controls.one_sided import one_sided_findings
+from bridgehead.audits.controls.shuffled import (
     ShuffledControl,
     shuffle_links,
     shuffle_within,
     shuffled_control,
     surviving_links,
 )
-from bridgehead.audits.source_tag import PairedRows, TagScale, plant_tag, source_tag_findings
-from bridgehead.audits.stretches import Stretch, order_stretches
+from bridgehead.audits.controls.within_groups import within_groups_findings
+from bridgehead.audits.data.mispairs import ScoredLinks, linear_folds, mispair_findings
+from bridgehead.audits.data.order import order_findings, record_items
+from bridgehead.audits.data.quality import broad_findings, generic_findings
+from bridgehead.audits.data.stretches import Stretch, order_stretches
+from bridgehead.audits.false_negatives.ceiling import Ceiling, ceiling_findings, recall_ceiling, row_classes
+from bridgehead.audits.false_negatives.guided import guided_negative_findings
+from bridgehead.audits.false_negatives.in_batch import false_negative_findings
+from bridgehead.audits.finding import Finding, Listing
+from bridgehead.audits.geometry_findings import geometry_findings
+from bridgehead.audits.leakage.contradictions import items_of_several_entities
+from bridgehead.audits.leakage.keys import key_leakage
+from bridgehead.audits.leakage.near_text import near_duplicate_texts
+from bridgehead.audits.leakage.rows import near_rows
+from bridgehead.audits.nearest import KnownPairs, nearest_neighbour_report
+from bridgehead.audits.shortcuts.columns import change_columns
+from bridgehead.audits.shortcuts.drop import Drop, drop_findings, drops, masked_drop
+from bridgehead.audits.shortcuts.judged import column_shortcut, length_shortcut, shortcut_findings
+from bridgehead.audits.shortcuts.named import mask_names, name_shortcut
+from bridgehead.audits.shortcuts.source_tag import PairedRows, TagScale, plant_tag, source_tag_findings
+from bridgehead.audits.shortcuts.word_overlap import overlap_shortcut
 from bridgehead.audits.training import (
     EvaluatedPart,
     collapse_findings,
@@ -37,8 +39,6 @@ from bridgehead.audits.training import (
     loss_findings,
     scale_findings,
 )
-from bridgehead.audits.within_groups import within_groups_findings
-from bridgehead.audits.word_overlap import overlap_shortcut
 
 __all__ = [
     "Ceiling",

@@ -5,7 +5,7 @@ This module ranks nothing: two reports on the same queries come in.
 
 from collections.abc import Mapping, Sequence
 
-from bridgehead.audits.controls import check_higher_is_better, listed_metrics
+from bridgehead.audits.controls.levels import check_higher_is_better, listed_metrics
 from bridgehead.audits.finding import Finding
 from bridgehead.audits.given import check_kind
 from bridgehead.evaluate import RetrievalReport

@@ -6,8 +6,8 @@ not about how high recall is, which is measured on the test part.
 
 import numpy as np
 
+from bridgehead.audits.data.linear_map import Float64Array
 from bridgehead.audits.finding import Finding
-from bridgehead.audits.linear_map import Float64Array
 from bridgehead.audits.training.history import History, check_history, first_series, scales
 from bridgehead.errors import ArgumentError
 

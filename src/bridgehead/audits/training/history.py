@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bridgehead.audits.linear_map import Float64Array
+from bridgehead.audits.data.linear_map import Float64Array
 from bridgehead.errors import ArgumentError
 
 History = Sequence[Mapping[str, Any]]

@@ -6,8 +6,8 @@ not ask it of them.
 
 import numpy as np
 
+from bridgehead.audits.data.linear_map import Float64Array
 from bridgehead.audits.finding import Finding
-from bridgehead.audits.linear_map import Float64Array
 from bridgehead.audits.training.history import History, check_history, scales
 from bridgehead.errors import ArgumentError
 from bridgehead.evaluate.arguments import finite_number

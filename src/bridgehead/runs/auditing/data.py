@@ -19,7 +19,7 @@ from bridgehead.audits import (
     order_findings,
     record_items,
 )
-from bridgehead.audits.mispairs import LEAST_LINKS
+from bridgehead.audits.data.mispairs import LEAST_LINKS
 from bridgehead.pairs import text_quality
 from bridgehead.runs.auditing.items import SIDES, SideName, ids_of, kind_of, same_item, shown
 from bridgehead.runs.auditing.registry import NotApplicable

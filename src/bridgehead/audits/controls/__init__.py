@@ -1,0 +1,1 @@
+"""Controls: trainings that could learn nothing, or less, at the same budget."""
