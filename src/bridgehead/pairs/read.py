@@ -73,7 +73,11 @@ def read_items(
     """
     records, sources = read_records(path, quote, encoding)
     check_columns(records, [column], ", ".join(source.path for source in sources))
-    ids = _record_ids(records, id if id in records.frame.columns else None)
+    try:
+        ids = _record_ids(records, id if id in records.frame.columns else None)
+    except DuplicateIdError as error:
+        # Nobody would look for them in the pool: the pairs have a column of this name too.
+        raise DuplicateIdError(f"{_paths(sources)}: {error}") from error
     side = _side(_values(records.frame[column], pl.Series("_row", records.rows), ids.alias("_id")), column)
     if not len(side):
         raise DataError(f"{_paths(sources)}: {column!r} is empty in all {records.n_records:,} records")

@@ -50,6 +50,12 @@ class PairsConfig(Section):
     def _one_or_more(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
 
+    @field_validator("name_a", "name_b")
+    @classmethod
+    def _on_one_line(cls, name: str | None) -> str | None:
+        """A name stands within lines and tables: white space is one space, and a name of nothing else is none."""
+        return name and " ".join(name.split())
+
     @property
     def shown(self) -> tuple[str, str]:
         """The names of the two sides as they are shown."""

@@ -64,8 +64,8 @@ def _added(found: dict[str, Any], side: str, work: Work) -> str:
     parts = []
     for metric in (f"recall@{max(work.run.config.evaluate.ks)}", "mrr"):
         one = found[f"{side}.{metric}"]
-        between = "" if one["low"] is None else f" ({one['low']:+.3f} to {one['high']:+.3f})"
-        parts.append(f"{metric} {one['value']:+.3f}{between}, p {p_text(one['p_value'])}")
+        between = "" if one["low"] is None else f" ({one['low']:+z.3f} to {one['high']:+z.3f})"
+        parts.append(f"{metric} {one['value']:+z.3f}{between}, p {p_text(one['p_value'])}")
     return "; ".join(parts)
 
 

@@ -59,7 +59,7 @@ class EvaluateConfig(Section):
         least = 2 if info.field_name == "choose_among" else 1
         if (not numbers and info.field_name == "ks") or any(number < least for number in numbers):
             raise ValueError(f"expected one or more whole numbers, each at least {least}")
-        return numbers
+        return tuple(dict.fromkeys(numbers))
 
     @field_validator("pool_a", "pool_b", "slices", mode="before")
     @classmethod
