@@ -131,6 +131,20 @@ def test_a_pool_that_is_not_there_is_said_before_anything_is_trained(table, tmp_
 
 
 @pytest.mark.parametrize(
+    "audit, said",
+    [
+        ({"skip": ["nosuch"]}, "audit.skip names 'nosuch'"),
+        ({"columns": ["nosuch"]}, "audit.columns: no further column 'nosuch'"),
+    ],
+)
+def test_an_audit_that_there_is_not_is_said_before_anything_is_trained(table, tmp_path, audit, said):
+    run = RunFolder.of(config(table, evaluate=QUICK, audit=audit), tmp_path / "run")
+    with pytest.raises((ColumnError, ConfigError), match=said):
+        runs.audit(run)
+    assert not run.path("trained.json").exists()
+
+
+@pytest.mark.parametrize(
     "evaluate, said",
     [({"slices": ["nosuch"]}, "evaluate.slices: no further column 'nosuch'"),
      ({"pool_b": ["other.csv"]}, "has no column 'text'"), ({"candidates_b": "other.csv"}, "has no column 'query'")],

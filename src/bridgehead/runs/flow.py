@@ -135,6 +135,8 @@ def _run(
                 # Said now, not after the training.
                 check_part(work.prepared.part("test")[2], "test")
                 check_named(work)
+                if "audit" in stages:
+                    _check_audits(work)
         if stages[-1] in ("evaluate", "audit", "index"):
             from bridgehead.runs.reporting import report_run
 
@@ -142,6 +144,13 @@ def _run(
             report_run(work)
             say("report", "done", None, None)
     return records
+
+
+def _check_audits(work: Any) -> None:
+    """Raise `ConfigError` and `ColumnError` where the config names audits or columns that there are not."""
+    from bridgehead.runs.auditing.stage import wanted_of
+
+    wanted_of(work)
 
 
 def _function(stage: str) -> Callable[[Any], dict[str, Any]]:

@@ -36,7 +36,7 @@ def audit(work: Work) -> dict[str, Any]:
     # Controls that were trained for an earlier call are more than is asked for now, and no reason to look again.
     if (found := current_audit(run)) and set(work.controls) <= set(found.get("controls", ())):
         return found
-    wanted, skipped = _wanted(work)
+    wanted, skipped = wanted_of(work)
     _prepare(work)
     started = time.monotonic()
     findings: list[Finding] = []
@@ -50,7 +50,8 @@ def audit(work: Work) -> dict[str, Any]:
             looked = []
             skipped.append({"name": one.name, "reason": str(error) or "there is not enough memory for it"})
         costs[one.name] = round(time.monotonic() - begun, 2)
-        findings += [replace(finding, seconds=round(costs[one.name] / len(looked), 3)) for finding in looked]
+        each = round(costs[one.name] / max(1, len(looked)), 3)
+        findings += [replace(_shown(finding, run.config.pairs.shown), seconds=each) for finding in looked]
     seconds = round(time.monotonic() - started, 2)
     content = {
         "findings": [_plain(finding.to_dict()) for finding in findings],
@@ -67,10 +68,17 @@ def _looked(one: Audit, work: Work) -> list[Finding]:
     """Run an audit, its products of small matrices on one thread: the same on any machine, and quick on a busy one."""
     if one.control is not None:
         return one.look(work)
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1, user_api="blas"):
         return one.look(work)
+
+
+def _shown(finding: Finding, names: tuple[str, str]) -> Finding:
+    """Return a finding whose direction is said in the names of the sides, which audits do not know."""
+    a, b = names
+    said = finding.name.replace("a_to_b.", f"{a} -> {b}, ").replace("b_to_a.", f"{b} -> {a}, ")
+    return replace(finding, name=said)
 
 
 def audit_key(run: RunFolder, controls: Sequence[str] | None = None) -> str:
@@ -103,8 +111,11 @@ def stored_findings(run: RunFolder) -> list[Finding]:
     return [Finding.of(entry) for entry in run.record("audit")["findings"]]
 
 
-def _wanted(work: Work) -> tuple[list[Audit], list[dict[str, str]]]:
-    """Return the audits that run, and those that do not because nobody asked or because they were declined."""
+def wanted_of(work: Work) -> tuple[list[Audit], list[dict[str, str]]]:
+    """Return the audits that run, and those that do not because nobody asked or because they were declined.
+
+    Nothing but the table is looked at. Raises `ConfigError` and `ColumnError` as `audit`.
+    """
     settings, audits = work.run.config.audit, all_audits()
     names = [one.name for one in audits]
     if unknown := [name for name in settings.skip if name not in names]:
