@@ -65,6 +65,13 @@ def demo(folder: str | Path = "runs/demo", seed: int = 0, progress: Progress | N
     lines: list[str] = []
     for stage in ("check", "encode", "train", "evaluate", "refit", "index"):
         lines += [f"== {stage}", *opened.record(stage)["lines"], ""]
+        if stage == "evaluate":
+            # What passed is on the page.
+            lines += [
+                "== audit",
+                *(line for line in opened.record("audit")["lines"] if not line.startswith("PASS")),
+                "",
+            ]
     seconds = time.monotonic() - started
     lines += [
         f"{seconds:.0f} s. Read {opened.path('report.html')}, and search:",

@@ -204,7 +204,7 @@ class ShuffledControl:
         name = f"shuffled links, {key}"
         expected = f"at most {found.bound:.4f}, the upper end of chance ({found.chance:.4f}) at this number of queries"
         if found.mean <= found.bound:
-            why = f"{len(self.seeds)} models trained on shuffled links find no more than random ranking would"
+            why = f"{_models(len(self.seeds))} trained on shuffled links found no more than random ranking would"
             return Finding(name, found.mean, expected, "pass", why, "controls")
         if surviving > MANY_SURVIVE:
             why = f"{surviving:.0%} of the shuffled links are true after all, so the control cannot reach chance"
@@ -306,3 +306,7 @@ def shuffled_control(
         surviving,
         {key: list(found.values[n:]) for key, found in levels.items()} if paired else {},
     )
+
+
+def _models(n: int) -> str:
+    return "one model" if n == 1 else f"{n} models"

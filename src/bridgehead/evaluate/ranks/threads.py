@@ -25,7 +25,7 @@ def threads_to_use() -> int:
     That is the number of cores this process may use, or what OMP_NUM_THREADS says where it is less, or what the
     library for matrix products was limited to (`threadpoolctl.threadpool_limits`) where that is less still.
     """
-    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_info
 
     most = available_cores()
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

@@ -11,6 +11,7 @@ from bridgehead.evaluate.paired import PairedDifference
 from bridgehead.runs.auditing.items import ids_of
 from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.evidence import DIRECTIONS
+from bridgehead.runs.wording import closed_form_name
 from bridgehead.runs.work import Work
 
 
@@ -36,7 +37,7 @@ def closed_form(work: Work) -> list[Finding]:
         notes = (record.get("closed_form") or {}).get("notes") or ["evaluate.closed_form = 'none'"]
         raise NotApplicable(f"no linear map was fitted: {notes[0]}")
     wanted = [f"{side}.{metric}" for side in DIRECTIONS for metric in (f"recall@{max(settings.ks)}", "mrr")]
-    called = f"linear maps ({record['closed_form']['method']}, no training)"
+    called = f"linear maps ({closed_form_name(record['closed_form']['method'])})"
     return judged_differences({key: _difference(stored[key]) for key in wanted}, called)
 
 
