@@ -222,3 +222,8 @@ def test_random_smiles_depend_on_the_seed_alone() -> None:
 def test_random_smiles_of_no_structure_are_refused() -> None:
     with pytest.raises(StructureError, match="not a valid SMILES"):
         random_smiles("CC(", 0)
+
+
+def test_half_a_character_is_no_structure():
+    with pytest.raises(StructureError, match="half a character"):
+        parse("CC\ud800O")

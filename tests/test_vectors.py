@@ -147,3 +147,14 @@ def test_a_block_keeps_to_its_budget():
     assert block_rows(1000, bytes_per_score=4, budget_bytes=40_000) == 10
     assert block_rows(10**12) == 1
     assert block_rows(0) >= 1
+
+
+def test_tensors_that_are_no_plain_array_are_refused_by_name():
+    for tensor in (torch.eye(3).to_sparse(), torch.eye(3, device="meta"), torch.eye(3).to(torch.float8_e4m3fn)):
+        with pytest.raises(ArgumentError, match="expected a dense tensor of floats"):
+            to_numpy(tensor)
+
+
+def test_a_masked_array_is_refused_since_its_mask_would_be_lost():
+    with pytest.raises(ArgumentError, match="masked array"):
+        to_numpy(np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]]))

@@ -104,6 +104,8 @@ def parse(smiles: str, *, max_atoms: int = MAX_ATOMS, max_length: int = MAX_LENG
         raise StructureError(f"a SMILES of {len(text):,} characters; at most {max_length:,} are read")
     if "\0" in text or len(text.split(None, 1)) > 1:
         raise StructureError(f"{_short(text)!r} holds white space; expected a SMILES alone, without a name after it")
+    if any(0xD800 <= ord(character) <= 0xDFFF for character in text):
+        raise StructureError(f"{_short(text)!r} holds half a character; expected text that UTF-8 can write")
     with base.BlockLogs():
         molecule = chem.MolFromSmiles(text)
     if molecule is None:

@@ -27,14 +27,27 @@ def to_numpy(rows: Any) -> Any:
     if hasattr(rows, "tocsr"):
         return _canonical(rows.tocsr())
     if hasattr(rows, "detach"):
-        rows = rows.detach().cpu()
-        if str(rows.dtype) in ("torch.bfloat16", "torch.float16"):
-            rows = rows.float()
-        rows = rows.numpy()
+        rows = _of_tensor(rows)
+    if isinstance(rows, np.ma.MaskedArray):
+        raise ArgumentError("rows are a masked array, whose mask would be lost; expected plain numbers")
     try:
         return np.asarray(rows)
     except ValueError as error:
         raise ShapeError(f"rows must all have the same number of columns ({error})") from error
+
+
+def _of_tensor(tensor: Any) -> Any:
+    """Return a tensor's numbers as an array; raises `ArgumentError` for one that holds none, or not in rows."""
+    try:
+        dense = tensor.detach().cpu()
+        if str(dense.dtype) in ("torch.bfloat16", "torch.float16"):
+            dense = dense.float()
+        return dense.numpy()
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise ArgumentError(
+            f"rows are a tensor of {getattr(tensor, 'dtype', '?')} with layout {getattr(tensor, 'layout', '?')} on "
+            f"{getattr(tensor, 'device', '?')}, which is no plain array of numbers; expected a dense tensor of floats"
+        ) from error
 
 
 def _canonical(csr: Any) -> Any:
