@@ -243,3 +243,15 @@ def test_folds_that_are_damaged_or_of_other_settings_are_left_out_with_the_reaso
     assert "are of other settings than it now has" in found["notes"][-1]
     copied[1].path("folds.json").write_text(json.dumps(stored | {"folds_hash": "others", "n_folds": 3}))
     assert "made on other folds (2 x 1 and 3 x 1)" in runs.compare_runs(*copied)["notes"][-1]
+
+
+def test_folds_that_lack_an_entry_are_none_and_made_again(copied):
+    path = copied[1].path("folds.json")
+    before = path.read_bytes()
+    record = json.loads(before)
+    path.write_text(json.dumps({name: value for name, value in record.items() if name != "measures"}))
+    assert read_folds(copied[1]) is None
+    assert runs.compare_runs(*copied)["out_of_fold"] is None
+    runs.report(copied[1])
+    runs.evaluate(copied[1])
+    assert path.read_bytes() == before

@@ -24,6 +24,23 @@ FOLDS_FILE = "folds.json"
 FORMAT = "bridgehead-folds"
 _FORMAT_ONE = "bridgehead-fold"
 _WORKING = "training-"
+_ENTRIES = frozenset(
+    [
+        "key",
+        "data",
+        "settings",
+        "hold_out",
+        "n_folds",
+        "n_repeats",
+        "n_seeds",
+        "measures",
+        "unseen_text",
+        "per_fold",
+        "folds_hash",
+        "trainings",
+        "lines",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -56,9 +73,10 @@ def read_folds(run: RunFolder) -> dict[str, Any] | None:
     Raises `FormatVersionError` for one of another version: what a newer release wrote is not written over.
     """
     try:
-        return read_json(run.path(FOLDS_FILE), FORMAT)
+        record = read_json(run.path(FOLDS_FILE), FORMAT)
     except (InputFileNotFoundError, RunStateError):
         return None
+    return record if record.keys() >= _ENTRIES else None
 
 
 def load_training(run: RunFolder, training: Training) -> Trained | None:
