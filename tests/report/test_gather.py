@@ -6,14 +6,14 @@ from bridgehead.audits import shuffled_control
 from bridgehead.evaluate import retrieval_report
 from bridgehead.links import Links
 from bridgehead.pairs import check_table, read_pairs
-from bridgehead.report import Measure, controls_of, curves_of, data_check_of, direction_of
+from bridgehead.report import Measure, controls_of, curves_of, data_check_of, direction_of, stored_measures
 
 
 def test_a_direction_of_a_retrieval_report_becomes_content():
     rows = np.eye(8, dtype=np.float32)
     measured = retrieval_report(rows, rows, ks=(1, 4), n_resamples=50)
     constant = retrieval_report(np.ones((8, 2)), np.ones((8, 2)), ks=(1, 4), n_resamples=50)
-    found = direction_of(measured.a_to_b, "text", "molecule", baseline=constant.a_to_b)
+    found = direction_of(measured.a_to_b, "text", "molecule", baseline=stored_measures(constant.to_dict(), "a_to_b"))
     assert found.measures["recall@4"] == Measure(1.0, 1.0, 1.0, 0.5)
     assert found.baseline["recall@1"].value == 1 / 8
     assert found.measures["median_rank"].value == 1.0

@@ -35,13 +35,13 @@ def direction_of(
     report: DirectionReport,
     query: str,
     candidate: str,
-    baseline: DirectionReport | None = None,
+    baseline: Mapping[str, Measure] | None = None,
     closed_form: Mapping[str, Measure] | None = None,
     pools: Sequence[PoolCurve] = (),
 ) -> Direction:
     """Return what is shown of one direction of a retrieval report, `query` and `candidate` being the shown names.
 
-    `baseline` is the same direction of the untrained baseline's report, `closed_form` the figures of the linear maps
+    `baseline` are the figures of the untrained baseline in the same direction, `closed_form` those of the linear maps
     (see `stored_measures`), `pools` the curves of recall by the size of the pool (see `pools_of`). recall_all@k and
     ndcg@k are left to the file of metrics: a table that says everything is read by nobody.
     """
@@ -51,7 +51,7 @@ def direction_of(
         n_queries=report.n_queries,
         n_candidates=report.n_candidates,
         measures=_measures(report),
-        baseline={} if baseline is None else _measures(baseline),
+        baseline=baseline or {},
         ranks=report.ranks,
         n_true=report.n_true,
         n_without_truth=report.n_without_truth,

@@ -36,7 +36,7 @@ def _test_part(work: Work) -> dict[str, Any]:
     if (found := run.done("evaluate", key)) and found["queries"] == queries_hash(run):
         return found
     check_part(work.part("test").links, "test")
-    measured = work.evaluation
+    measured, simple = work.evaluation, work.untrained
     # Fitted here alone: whoever shows its figures later reads them from the record.
     if config.evaluate.closed_form != "none":
         work.progress("evaluate", f"closed form: {config.evaluate.closed_form}, no training", None, None)
@@ -47,8 +47,8 @@ def _test_part(work: Work) -> dict[str, Any]:
         "measured_with": "evaluated heads, which never saw the test part",
         "all": measured.all.to_dict(),
         "unseen_text": None if measured.unseen is None else measured.unseen.to_dict(),
-        "baseline": measured.baseline.to_dict(),
-        "baseline_unseen_text": None if measured.baseline_unseen is None else measured.baseline_unseen.to_dict(),
+        "baseline": simple.all.to_dict(),
+        "baseline_unseen_text": None if simple.unseen is None else simple.unseen.to_dict(),
         "closed_form": None if linear is None else linear.to_dict(),
         "closed_form_unseen_text": None if linear is None or linear.unseen is None else linear.unseen.to_dict(),
         "shuffled": None if control is None else control.to_dict(),
@@ -58,7 +58,7 @@ def _test_part(work: Work) -> dict[str, Any]:
     }
     values = values_of(work.prepared.table, work.asked.part)
     write_queries(run, measured.all, (work.asked.ids_a, work.asked.ids_b), values)
-    lines = [*evaluate_lines(measured, linear, control), *evidence_lines(work, evidence)]
+    lines = [*evaluate_lines(measured, simple, linear, control), *evidence_lines(work, evidence)]
     return run.finish("evaluate", key, {**content, "queries": queries_hash(run), "lines": lines})
 
 

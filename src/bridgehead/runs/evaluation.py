@@ -29,17 +29,23 @@ class Evaluation:
     """What was measured on the test part.
 
     `all` and `unseen` are reports over all queries and over those whose text never occurred in training (None where
-    there is none, or where texts themselves are held out, so that none occurred); `baseline` and `baseline_unseen` are
-    the untrained nearest-neighbour scorer on the same queries. `z_a`, `z_b` are the projected unit rows of `asked`.
+    there is none, or where texts themselves are held out, so that none occurred). `z_a`, `z_b` are the projected unit
+    rows of `asked`.
     """
 
     all: RetrievalReport
     unseen: RetrievalReport | None
-    baseline: RetrievalReport
-    baseline_unseen: RetrievalReport | None
     z_a: FloatArray
     z_b: FloatArray
     asked: Asked
+
+
+@dataclass(frozen=True, eq=False)
+class Untrained:
+    """What the untrained nearest-neighbour scorer reaches on the queries of an `Evaluation`, all and unseen."""
+
+    all: RetrievalReport
+    unseen: RetrievalReport | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,32 +71,27 @@ class ClosedFormEvaluation:
 
 
 def measure(
-    heads: NumpyHeads,
-    asked: Asked,
-    entities: tuple[list[str], list[str]],
-    unseen_b: Any,
-    config: RunConfig,
-    first: tuple[PartRows, PartRows],
+    heads: NumpyHeads, asked: Asked, entities: tuple[list[str], list[str]], unseen_b: Any, config: RunConfig
 ) -> Evaluation:
     """Return the evaluation of trained heads on the queries and candidates of `asked`.
 
-    `entities` are the labels of its rows, and `unseen_b` marks rows of b whose text no training link carries. `first`
-    are the training part and the rows of `asked` before any training: what an untrained baseline sees.
+    `entities` are the labels of its rows, and `unseen_b` marks rows of b whose text no training link carries.
     """
     z_a, z_b = heads.project_a(asked.part.rows_a), heads.project_b(asked.part.rows_b)
-    options = _options(config, asked, entities)
-    known, asking = (KnownPairs(part.rows_a, part.links, _keys(part), part.rows_b) for part in first)
-    whole = retrieval_report(z_a, z_b, asked.part.links, **options)
-    baseline = nearest_neighbour_report(known, asking, **options)
-    return Evaluation(
-        all=whole,
-        unseen=_of_unseen(whole, unseen_b),
-        baseline=baseline,
-        baseline_unseen=_of_unseen(baseline, unseen_b),
-        z_a=z_a,
-        z_b=z_b,
-        asked=asked,
-    )
+    whole = retrieval_report(z_a, z_b, asked.part.links, **_options(config, asked, entities))
+    return Evaluation(all=whole, unseen=_of_unseen(whole, unseen_b), z_a=z_a, z_b=z_b, asked=asked)
+
+
+def untrained(
+    train: PartRows, asked: Asked, entities: tuple[list[str], list[str]], unseen_b: Any, config: RunConfig
+) -> Untrained:
+    """Return what looking up the most similar training items reaches on the same queries and candidates.
+
+    `train` and `asked` have rows from before any training; the rest is as in `measure`.
+    """
+    known, asking = (KnownPairs(part.rows_a, part.links, _keys(part), part.rows_b) for part in (train, asked.part))
+    whole = nearest_neighbour_report(known, asking, **_options(config, asked, entities))
+    return Untrained(whole, _of_unseen(whole, unseen_b))
 
 
 def _keys(part: PartRows) -> list[int]:

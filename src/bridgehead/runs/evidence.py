@@ -79,7 +79,7 @@ def _pool_line(found: dict[str, list[dict[str, Any]]], shown: str) -> str:
 
 def _against(work: Work, linear: ClosedFormEvaluation | None) -> dict[str, Any]:
     measured = work.evaluation
-    found = {"baseline": _differences(work, measured.all, measured.baseline)}
+    found = {"baseline": _differences(work, measured.all, work.untrained.all)}
     if linear is not None and linear.all is not None:
         found["closed_form"] = _differences(work, measured.all, linear.all)
         if measured.unseen is not None and linear.unseen is not None:

@@ -7,7 +7,7 @@ import platform
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -233,11 +233,13 @@ def _named(counts: dict[str, int], config: RunConfig) -> dict[str, int]:
 
 def _query_sets(measured: Evaluation, stored: dict[str, Any], names: tuple[str, str]) -> list[report.QuerySet]:
     pools = {side: report.pools_of(stored["by_pool"][side]) for side in ("a_to_b", "b_to_a")}
-    shown = _directions(measured.all, measured.baseline, stored.get("closed_form"), names, pools)
+    shown = _directions(measured.all, stored["baseline"], stored.get("closed_form"), names, pools)
     sets = [report.QuerySet("all queries", shown)]
     if measured.unseen is not None:
         note = f"Only those {names[1]} items whose text no training link carries; the pool is the same."
-        shown = _directions(measured.unseen, measured.baseline_unseen, stored.get("closed_form_unseen_text"), names)
+        shown = _directions(
+            measured.unseen, stored["baseline_unseen_text"], stored.get("closed_form_unseen_text"), names
+        )
         sets.append(report.QuerySet("text unseen in training", shown[1:], note))
     return sets
 
@@ -247,10 +249,12 @@ def _directions(
 ) -> list[report.Direction]:
     a, b = names
     curves = pools or {}
-    forth, back = (report.stored_measures(linear or {}, side) for side in ("a_to_b", "b_to_a"))
+    sides: tuple[Literal["a_to_b", "b_to_a"], ...] = ("a_to_b", "b_to_a")
+    forth, back = (report.stored_measures(linear or {}, side) for side in sides)
+    simple_forth, simple_back = (report.stored_measures(baseline or {}, side) for side in sides)
     return [
-        report.direction_of(found.a_to_b, a, b, baseline and baseline.a_to_b, forth, curves.get("a_to_b", ())),
-        report.direction_of(found.b_to_a, b, a, baseline and baseline.b_to_a, back, curves.get("b_to_a", ())),
+        report.direction_of(found.a_to_b, a, b, simple_forth, forth, curves.get("a_to_b", ())),
+        report.direction_of(found.b_to_a, b, a, simple_back, back, curves.get("b_to_a", ())),
     ]
 
 

@@ -11,7 +11,7 @@ from bridgehead.audits import ShuffledControl
 from bridgehead.evaluate import DirectionReport
 from bridgehead.pairs import CheckReport
 from bridgehead.runs.config import RunConfig
-from bridgehead.runs.evaluation import ClosedFormEvaluation, Evaluation
+from bridgehead.runs.evaluation import ClosedFormEvaluation, Evaluation, Untrained
 
 _METHODS = {"cca": "CCA", "ridge": "ridge regression", "procrustes": "orthogonal Procrustes"}
 
@@ -87,23 +87,23 @@ def train_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def evaluate_lines(
-    measured: Evaluation, linear: ClosedFormEvaluation | None, control: ShuffledControl | None
+    measured: Evaluation, simple: Untrained, linear: ClosedFormEvaluation | None, control: ShuffledControl | None
 ) -> list[str]:
     """Return the main figures of an evaluation, each beside those of the baselines and chance, and the verdict of the
-    control. `linear` and `control` are None where they were not asked for.
+    control. `simple` is the untrained baseline; `linear` and `control` are None where they were not asked for.
 
     The file of metrics holds all figures.
     """
     a, b = measured.all.names
     fitted = None if linear is None else linear.all
     tables = [
-        _Beside(a, b, measured.all.a_to_b, measured.baseline.a_to_b, None if fitted is None else fitted.a_to_b),
-        _Beside(b, a, measured.all.b_to_a, measured.baseline.b_to_a, None if fitted is None else fitted.b_to_a),
+        _Beside(a, b, measured.all.a_to_b, simple.all.a_to_b, None if fitted is None else fitted.a_to_b),
+        _Beside(b, a, measured.all.b_to_a, simple.all.b_to_a, None if fitted is None else fitted.b_to_a),
     ]
     lines = ["test part, all queries:", *tables[0].table(), *tables[1].table()]
-    if measured.unseen is not None and measured.baseline_unseen is not None:
+    if measured.unseen is not None and simple.unseen is not None:
         strict = None if linear is None or linear.unseen is None else linear.unseen.b_to_a
-        tables.append(_Beside(b, a, measured.unseen.b_to_a, measured.baseline_unseen.b_to_a, strict))
+        tables.append(_Beside(b, a, measured.unseen.b_to_a, simple.unseen.b_to_a, strict))
         lines += [f"only queries whose {b} never occurred in training:", *tables[-1].table()]
     lines.append("intervals: 95 %, by entity; untrained: ranks by the most similar training items; more: metrics.json")
     if linear is not None:

@@ -18,7 +18,7 @@ from bridgehead.links import Links
 from bridgehead.runs.classes import classes_of
 from bridgehead.runs.encoded import PartRows, Rows, encode_table, load_encoders
 from bridgehead.runs.entities import entities_of
-from bridgehead.runs.evaluation import Evaluation, measure, unseen_texts
+from bridgehead.runs.evaluation import Evaluation, Untrained, measure, unseen_texts, untrained
 from bridgehead.runs.fitting import HEADS_FILE, Start
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.pools import Asked, Further, SideName, asked_of, further_of
@@ -124,9 +124,14 @@ class Work:
     @cached_property
     def evaluation(self) -> Evaluation:
         """The measurements on the test part, made anew where this process did not make them."""
-        self.progress("evaluate", "retrieval on the test part, and the untrained baseline", None, None)
-        first = (self.first_part("train"), self.first_asked.part)
-        return measure(self.heads, self.asked, self.entities, self.unseen, self.run.config, first)
+        self.progress("evaluate", "retrieval on the test part", None, None)
+        return measure(self.heads, self.asked, self.entities, self.unseen, self.run.config)
+
+    @cached_property
+    def untrained(self) -> Untrained:
+        """The untrained baseline on the same queries: dear with a large pool, so the record of evaluate keeps it."""
+        self.progress("evaluate", "the untrained baseline", None, None)
+        return untrained(self.first_part("train"), self.first_asked, self.entities, self.unseen, self.run.config)
 
     @cached_property
     def alone(self) -> RetrievalReport:

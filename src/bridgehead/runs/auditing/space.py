@@ -5,7 +5,7 @@ This module is not about how either is measured (`runs.evidence`) or judged (`au
 
 from typing import Any
 
-from bridgehead.audits import Finding, baseline_findings, geometry_findings
+from bridgehead.audits import Finding, geometry_findings
 from bridgehead.audits.baseline import judged_differences
 from bridgehead.evaluate.paired import PairedDifference
 from bridgehead.runs.auditing.items import ids_of
@@ -24,9 +24,10 @@ def geometry(work: Work) -> list[Finding]:
 
 def neighbours(work: Work) -> list[Finding]:
     """Hold the trained model against looking up the most similar training items."""
-    settings = work.run.config.evaluate
-    measured = work.evaluation
-    return baseline_findings(measured.all, measured.baseline, n_resamples=settings.n_resamples, seed=settings.seed)
+    record, settings = work.run.record("evaluate"), work.run.config.evaluate
+    stored = record["against"]["baseline"]
+    wanted = [f"{side}.{metric}" for side in DIRECTIONS for metric in (f"recall@{max(settings.ks)}", "mrr")]
+    return judged_differences({key: _difference(stored[key]) for key in wanted}, "the nearest training neighbours")
 
 
 def closed_form(work: Work) -> list[Finding]:
