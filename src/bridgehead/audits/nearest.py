@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from bridgehead.audits.given import check_entries, check_kind
+from bridgehead.audits.leakage.neighbours import float64_unit_rows
 from bridgehead.errors import ArgumentError, LinksError, ShapeError
 from bridgehead.evaluate import RetrievalReport, report_from_scores
 from bridgehead.evaluate.arguments import whole_number
 from bridgehead.evaluate.ranks.cosine_rows import slices
 from bridgehead.links import Links
-from bridgehead.vectors import IntArray, block_rows, check_rows, to_numpy, unit_rows
+from bridgehead.vectors import IntArray, block_rows, check_rows, to_numpy
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -84,8 +84,8 @@ class _Scorer:
     """Scores blocks of test items of a against all test items of b."""
 
     def __init__(self, train: KnownPairs, test: KnownPairs, n_neighbours: int) -> None:
-        self._train_a = _unit(train.rows_a, "train.rows_a")
-        self._test_a = _unit(test.rows_a, "test.rows_a")
+        self._train_a = float64_unit_rows(train.rows_a, "train.rows_a")
+        self._test_a = float64_unit_rows(test.rows_a, "test.rows_a")
         if self._train_a.shape[1] != self._test_a.shape[1]:
             raise ShapeError(
                 f"rows of a have {self._train_a.shape[1]} columns in train and {self._test_a.shape[1]} in test; "
@@ -111,8 +111,8 @@ class _Scorer:
     ) -> tuple[IntArray, Float64Array]:
         """Return, for each unseen test item of b, its most similar linked training items and their cosines."""
         linked = np.flatnonzero(place >= 0)
-        train_b = _unit(train.rows_b, "train.rows_b")[linked]
-        test_b = _unit(test.rows_b, "test.rows_b")[np.flatnonzero(self._place < 0)]
+        train_b = float64_unit_rows(train.rows_b, "train.rows_b")[linked]
+        test_b = float64_unit_rows(test.rows_b, "test.rows_b")[np.flatnonzero(self._place < 0)]
         if train_b.shape[1] != test_b.shape[1]:
             raise ShapeError(
                 f"rows of b have {train_b.shape[1]} columns in train and {test_b.shape[1]} in test; "
@@ -166,16 +166,6 @@ def _check(part: KnownPairs, name: str) -> None:
             raise ShapeError(f"{name}.{field} has {count} entries; expected {expected}, as its links are over")
     if len(part.links) == 0:
         raise LinksError(f"{name} has no links; expected at least one")
-
-
-def _unit(rows: Any, name: str) -> Any:
-    """Return float64 unit rows, dense or CSR as they came."""
-    checked = check_rows(rows, name)
-    if not hasattr(checked, "indptr"):
-        return unit_rows(checked, name, dtype=np.float64)
-    wide = sparse.csr_array(checked, dtype=np.float64)
-    norms = np.sqrt(np.asarray(wide.multiply(wide).sum(axis=1)).ravel())
-    return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1)) @ wide)
 
 
 def _products(many: Any, block: Any) -> Float64Array:

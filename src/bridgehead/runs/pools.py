@@ -196,7 +196,7 @@ def asked_of(work: Any, encoders: dict[str, Encoder], rows: Rows) -> Asked:
         "n_further_a": len(added["a"][1]),
         "n_further_b": len(added["b"][1]),
         "hash": hash_json([hash_texts(sorted([*held[side], *items[side]])) for side in ("a", "b")]),
-        "lists": None if not any(lists.values()) else hash_json([_hash_lists(lists[s]) for s in ("a", "b")]),
+        "lists": _hash_lists(lists, {side: [*held[side], *items[side]] for side in ("a", "b")}),
         "how": list(notes),
     }
     return Asked(
@@ -290,8 +290,18 @@ def _known(places: Places, ids: Sequence[str], n_rows: int) -> Any:
     return sparse.csr_array((np.ones(len(rows), dtype=np.int64), rows, starts), shape=(len(ids), n_rows))
 
 
-def _hash_lists(lists: Lists | None) -> list[int] | None:
-    return None if lists is None else [*lists[0].tolist(), *lists[1].tolist()]
+def _hash_lists(lists: dict[str, Lists | None], items: dict[str, list[str]]) -> str | None:
+    """Return the hash of who ranks what, by the items themselves: the order of records is no part of it."""
+    if lists["a"] is None and lists["b"] is None:
+        return None
+    found = []
+    for side, other in (("a", "b"), ("b", "a")):
+        own = lists[side]
+        asking = [] if own is None else np.repeat(np.arange(len(items[side])), np.diff(own[0])).tolist()
+        ranked = [] if own is None else own[1].tolist()
+        pairs = (f"{items[side][query]}\0{items[other][one]}" for query, one in zip(asking, ranked, strict=True))
+        found.append(hash_texts(sorted(pairs)))
+    return hash_json(found)
 
 
 def plain(asked: Asked, test: PartRows) -> Asked:

@@ -108,7 +108,7 @@ def test_a_leak_fails() -> None:
         metrics=["a_to_b.recall@1"],
     )
     assert [finding.verdict for finding in control.findings] == ["fail"]
-    assert control.lines()[0] == "shuffled links: 2 runs, 200 links each"
+    assert control.lines()[0] == "shuffled links: 2 models, 200 links each"
     assert "FAIL" in control.lines()[1]
     assert control.to_dict()["findings"][0]["value"] == control.mean["a_to_b.recall@1"]
 

@@ -168,6 +168,12 @@ def test_recall_that_falls_fails_and_recall_past_its_best_warns():
     assert verdicts(convergence_findings(history(valid_mrr=[0.1, 0.6, 0.5, 0.4]))) == {"recall climbs": "warn"}
 
 
+def test_recall_and_alignment_that_were_reached_in_a_few_epochs_have_risen():
+    early = history(valid_mrr=[0.3, 0.6, 0.6, 0.6, 0.6, 0.6, 0.59, 0.59], alignment=[0.27, 0.4, 0.4, 0.39] + 4 * [0.36])
+    assert verdicts(convergence_findings(early)) == {"recall climbs": "pass", "alignment rises": "pass"}
+    assert verdicts(convergence_findings(history(valid_mrr=[0.6, 0.61, 0.59, 0.59]))) == {"recall climbs": "warn"}
+
+
 def test_recall_that_was_full_from_the_start_is_no_fault():
     assert verdicts(convergence_findings(history(valid_mrr=[0.99, 1.0, 1.0, 0.99]))) == {"recall climbs": "pass"}
     assert verdicts(convergence_findings(history(valid_mrr=[0.99, 1.0, 1.0, 0.6]))) == {"recall climbs": "fail"}

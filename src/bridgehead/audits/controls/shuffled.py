@@ -264,7 +264,7 @@ class ShuffledControl:
 
     def lines(self) -> list[str]:
         """Return the findings as lines to print."""
-        head = f"shuffled links: {len(self.seeds)} runs, {self.n_links:,} links each"
+        head = f"shuffled links: {_models(len(self.seeds))}, {self.n_links:,} links each"
         if any(self.n_surviving):
             head += f", of which at most {max(self.n_surviving):,} are true after all"
         return [head, *("  " + finding.line() for finding in self.findings)]

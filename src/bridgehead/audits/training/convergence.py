@@ -36,10 +36,11 @@ def convergence_findings(history: History, learned: bool = True) -> list[Finding
     "training", each only where every line holds what it needs; quarters are of the epochs, one epoch at least:
 
     - *recall climbs* (`valid_recall@10`, or the mean of `recall@10_a2b` and `recall@10_b2a`, or `valid_mrr`): value is
-      the mean of the last quarter less that of the first. Fails where it is not above 0, unless it was at 0.95 from
-      the start; warns where the last epoch is under 0.9 of the best one (over-fitting since).
-    - *alignment rises* (`alignment` or `valid_alignment`, mean cosine of true pairs): value is last less first quarter.
-      Warns where it is not above 0.
+      the mean of the last quarter less the first epoch. Fails where it is not above 0 and no epoch was better than the
+      first, or the last is under 0.9 of the first, unless it stayed at 0.95 or more; warns where it rose and lost all
+      of it, or the last epoch is under 0.9 of the best one (over-fitting since).
+    - *alignment rises* (`alignment` or `valid_alignment`, mean cosine of true pairs): value is the last quarter less
+      the first epoch. Warns where it is not above 0.
     - *uniformity keeps* (`uniformity` or `valid_uniformity`, Wang and Isola 2020, negative; 0 is collapse): value is
       the last epoch's. Fails where it lost over half of its first magnitude, or is above -0.5.
     - *temperature settles* (`logit_scale` or `temperature`): value is the mean change of ln s an epoch over the last
@@ -76,24 +77,21 @@ def _finite(values: Float64Array, name: str) -> Float64Array:
     return values
 
 
-def _first(values: Float64Array) -> float:
-    return float(values[: max(1, len(values) // 4)].mean())
-
-
 def _gain(values: Float64Array) -> float:
-    return float(values[-max(1, len(values) // 4) :].mean()) - _first(values)
+    """Return the mean of the last quarter less the first epoch: most of the way is often made in a few epochs."""
+    return float(values[-max(1, len(values) // 4) :].mean() - values[0])
 
 
 def _climbs(name: str, values: Float64Array) -> Finding:
     gain, best = _gain(_finite(values, name)), int(np.argmax(values))
-    title, expected = "recall climbs", f"above 0: {name} is higher in the last quarter of the epochs than in the first"
-    if min(_first(values), values[-1]) >= FULL:
-        why = f"{name} was at {_first(values):.3f} from the start and kept it: there was nowhere to climb"
+    title, expected = "recall climbs", f"above 0: {name} is higher in the last quarter of the epochs than in epoch 1"
+    if min(values[0], values[-1]) >= FULL:
+        why = f"{name} was at {values[0]:.3f} from the start and kept it: there was nowhere to climb"
         return Finding(title, gain, expected, "pass", why, "training")
-    if gain <= 0:
+    if gain <= 0 and (best == 0 or values[-1] < FALLEN * values[0]):
         why = f"{name} went from {values[0]:.3f} to {values[-1]:.3f}: training did not help it, or undid what it had"
         return Finding(title, gain, expected, "fail", why, "training")
-    if values[-1] < FALLEN * values[best]:
+    if gain <= 0 or values[-1] < FALLEN * values[best]:
         why = (
             f"{name} was best in epoch {best + 1} ({values[best]:.3f}) and fell to {values[-1]:.3f}: over-fitting "
             "since; the epoch that validation chose is what counts"
@@ -107,7 +105,7 @@ def _rises(name: str, values: Float64Array) -> Finding:
     gain = _gain(_finite(values, name))
     title, expected = (
         "alignment rises",
-        "above 0: true pairs are closer in the last quarter of the epochs than at first",
+        "above 0: true pairs are closer in the last quarter of the epochs than in epoch 1",
     )
     moved = f"their mean cosine went from {values[0]:.3f} to {values[-1]:.3f}"
     if gain <= 0:
