@@ -12,7 +12,8 @@ from bridgehead.audits import Finding, Listing
 from bridgehead.cli.commands import app
 from bridgehead.errors import ArgumentError, ColumnError, ConfigError
 from bridgehead.runs.auditing import budget, stage
-from bridgehead.runs.auditing.registry import Audit, NotApplicable, all_audits
+from bridgehead.runs.auditing.applicable import NotApplicable
+from bridgehead.runs.auditing.registry import Audit, all_audits
 from bridgehead.runs.auditing.stage import audit_key, current_audit
 from bridgehead.runs.auditing.table import audit_lines
 from bridgehead.runs.config import config_of

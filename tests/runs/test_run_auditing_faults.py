@@ -11,7 +11,7 @@ from bridgehead import runs
 from bridgehead.audits import Finding
 from bridgehead.errors import ColumnError
 from bridgehead.runs.auditing import data, items, leakage, negatives, shortcuts, space, training
-from bridgehead.runs.auditing.registry import NotApplicable
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.config import config_of
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import numbered

@@ -10,7 +10,6 @@ import numpy as np
 
 from bridgehead.evaluate import RetrievalReport, retrieval_report
 from bridgehead.evaluate.candidate_lists import choose_among
-from bridgehead.evaluate.geometry import GapCorrection, Geometry, gap_correction, geometry_report
 from bridgehead.evaluate.grouped import grouped_reports
 from bridgehead.evaluate.paired import compare_reports, p_text
 from bridgehead.runs.evaluation import ClosedFormEvaluation
@@ -110,29 +109,6 @@ def _by_pool(work: Work) -> dict[str, dict[str, list[dict[str, Any]]]]:
 def _geometry(work: Work) -> dict[str, Any]:
     geometry, correction = work.space
     return {"geometry": geometry.to_dict(), "gap_correction": correction.to_dict()}
-
-
-def space_of(work: Work) -> tuple[Geometry, GapCorrection]:
-    """Return the geometry of the test part, and what taking each side's mean (of the training rows) would change."""
-    measured, config, test = work.evaluation, work.run.config, work.part("test")
-    z_a, z_b = measured.z_a[: test.links.n_a], measured.z_b[: test.links.n_b]
-    geometry = geometry_report(z_a, z_b, test.links, config.pairs.shown, seed=config.evaluate.seed)
-    train = work.part("train")
-    whole = len(z_a) == len(measured.z_a) and len(z_b) == len(measured.z_b) and work.asked.candidates is None
-    correction = gap_correction(
-        z_a,
-        z_b,
-        test.links,
-        fit=(work.heads.project_a(train.rows_a), work.heads.project_b(train.rows_b)),
-        ks=config.evaluate.ks,
-        names=config.pairs.shown,
-        entities_a=work.entities[0][: len(z_a)],
-        entities_b=work.entities[1][: len(z_b)],
-        n_resamples=config.evaluate.n_resamples,
-        seed=config.evaluate.seed,
-        before=measured.all if whole else None,
-    )
-    return geometry, correction
 
 
 def _grouped(work: Work) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ from bridgehead.runs.fitting import HEADS_FILE, Start
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.pools import Asked, Further, SideName, asked_of, further_of
 from bridgehead.runs.prepare import Prepared, Progress, prepare
+from bridgehead.runs.space import space_of
 
 
 class Work:
@@ -148,8 +149,6 @@ class Work:
     @cached_property
     def space(self) -> tuple[Geometry, GapCorrection]:
         """The shape of the space of the test part, and what a correction of its gap would change."""
-        from bridgehead.runs.evidence import space_of
-
         return space_of(self)
 
 

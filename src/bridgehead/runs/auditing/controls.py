@@ -23,10 +23,10 @@ from bridgehead.audits import (
 from bridgehead.evaluate import RetrievalReport, retrieval_report
 from bridgehead.evaluate.slices import length_bins
 from bridgehead.links import Links
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.auditing.budget import train_again
 from bridgehead.runs.auditing.items import SideName, kind_of, length_unit, lengths_of, shown, values_of
 from bridgehead.runs.auditing.kept import kept
-from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.encoded import PartRows
 from bridgehead.runs.evaluating import stored_control
 from bridgehead.runs.work import Work

@@ -21,8 +21,8 @@ from bridgehead.audits import (
 )
 from bridgehead.audits.data.mispairs import LEAST_LINKS
 from bridgehead.pairs import text_quality
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.auditing.items import SIDES, SideName, ids_of, kind_of, same_item, shown
-from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.encoded import PartRows
 from bridgehead.runs.prepare import numbered
 from bridgehead.runs.work import Work

@@ -15,6 +15,7 @@ from bridgehead.audits import (
     near_rows,
     row_classes,
 )
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.auditing.items import (
     SIDES,
     SideName,
@@ -24,7 +25,6 @@ from bridgehead.runs.auditing.items import (
     shown,
     values_of,
 )
-from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.work import Work
 from bridgehead.scaffolds import scaffolds
 from bridgehead.texts import normalise

@@ -4,8 +4,8 @@ This module is not about how they are counted (`audits.false_negatives` and its 
 """
 
 from bridgehead.audits import Finding, ceiling_findings, false_negative_findings, guided_negative_findings, row_classes
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.auditing.items import ids_of, same_item
-from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.work import Work
 
 

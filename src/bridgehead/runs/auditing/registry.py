@@ -10,10 +10,6 @@ from bridgehead.audits import Finding
 from bridgehead.runs.work import Work
 
 
-class NotApplicable(Exception):
-    """An audit has nothing to look at in this run; the message says what it would need."""
-
-
 @dataclass(frozen=True)
 class Audit:
     """One audit: its name in the table and in `audit.skip`, and the function that makes its findings.

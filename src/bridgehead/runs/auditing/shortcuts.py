@@ -20,6 +20,7 @@ from bridgehead.audits import (
 )
 from bridgehead.errors import EncoderError
 from bridgehead.evaluate import RetrievalReport, retrieval_report
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.auditing.items import (
     column_values,
     formulas_of,
@@ -31,7 +32,6 @@ from bridgehead.runs.auditing.items import (
     shown,
     values_of,
 )
-from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.work import Work
 
 FEWEST_MASKED = 20

@@ -8,8 +8,8 @@ from typing import Any
 from bridgehead.audits import Finding, geometry_findings
 from bridgehead.audits.baseline import judged_differences
 from bridgehead.evaluate.paired import PairedDifference
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.auditing.items import ids_of
-from bridgehead.runs.auditing.registry import NotApplicable
 from bridgehead.runs.evidence import DIRECTIONS
 from bridgehead.runs.wording import closed_form_name
 from bridgehead.runs.work import Work

@@ -13,8 +13,9 @@ import numpy as np
 
 from bridgehead.audits import Finding
 from bridgehead.errors import BridgeheadError, ColumnError, ConfigError, RunStateError
+from bridgehead.runs.auditing.applicable import NotApplicable
 from bridgehead.runs.auditing.items import further_columns
-from bridgehead.runs.auditing.registry import Audit, NotApplicable, all_audits
+from bridgehead.runs.auditing.registry import Audit, all_audits
 from bridgehead.runs.auditing.table import VERDICTS, audit_lines
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.work import Work

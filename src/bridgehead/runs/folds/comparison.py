@@ -107,7 +107,7 @@ def _lines(
 ) -> list[str]:
     n = content["n_folds"] * content["n_repeats"]
     seeds = " and ".join(map(str, dict.fromkeys(content["n_seeds"])))
-    lines = [f"out of fold, the same {n} folds in both, mean over {seeds} {'seed' if seeds == 1 else 'seeds'}:"]
+    lines = [f"out of fold, the same {n} folds in both, mean over {seeds} {'seed' if seeds == '1' else 'seeds'}:"]
     for direction, (query, candidate) in zip(DIRECTIONS, (names, names[::-1]), strict=True):
         lines += [
             f"  {query} to {candidate}",
