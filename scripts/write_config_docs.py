@@ -23,7 +23,7 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 INTRODUCTION = """\
 # The config of a run
 
-<!-- Written by scripts/write_config_docs.py from runs/config.py, runs/evidence_config.py and train/config.py; change it there. -->
+<!-- Written by scripts/write_config_docs.py from the config modules of runs and train; change it there. -->
 
 A run is described by one TOML file. `bridgehead init FILE` writes one with the columns guessed and explained. Relative
 paths in it are taken from the folder that it lies in. An unknown key is refused, and a value out of range is refused
