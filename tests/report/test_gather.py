@@ -26,7 +26,10 @@ def test_a_direction_of_a_retrieval_report_becomes_content():
 def test_curves_keep_what_every_epoch_has():
     history = [{"epoch": e, "loss": 1.0 / e, "logit_scale": 14.0, "seconds": 1} for e in (1, 2)]
     history[1]["valid_mrr"] = 0.5
+    for line, recall in zip(history, (0.3, 0.6), strict=True):
+        line["valid_recall@10"] = recall
     curves = curves_of(history, best_epoch=2)
+    assert list(curves.valid_recall) == [0.3, 0.6]
     assert (list(curves.epoch), list(curves.loss), list(curves.valid_mrr)) == ([1, 2], [1.0, 0.5], [])
     assert curves.best_epoch == 2
     assert list(curves_of([]).epoch) == []

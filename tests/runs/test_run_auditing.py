@@ -186,3 +186,21 @@ def test_audits_that_are_made_anew_say_the_same(copied):
     again = runs.audit(copied)
     assert [{**f, "seconds": 0} for f in again["findings"]] == [{**f, "seconds": 0} for f in before["findings"]]
     assert again["skipped"] == before["skipped"]
+
+
+def test_two_shuffled_seeds_are_held_against_true_links_at_the_same_budget(table, tmp_path):
+    run = RunFolder.of(config(table, evaluate={"shuffled": 2, "closed_form": "none"}), tmp_path / "run")
+    record = runs.audit(run)
+    control = run.record("evaluate")["shuffled"]
+    assert len(control["real"]["a_to_b.mrr"]) == 2
+    named = [finding for finding in record["findings"] if finding["group"] == "controls"]
+    paired = [finding for finding in named if "SD" in finding["why"]]
+    assert len(named) == 8 and len(paired) == 4
+    assert not list(run.path("shuffled").rglob("*.safetensors"))
+
+
+def test_links_are_shuffled_within_the_columns_that_a_split_keeps_together(copied):
+    run = changed(copied, within="group")
+    record = runs.audit(run, controls=["within"])
+    skipped = {one["name"]: one["reason"] for one in record["skipped"]}
+    assert "needs pairs.group" in skipped["shuffled within groups"]

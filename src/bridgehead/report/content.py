@@ -81,8 +81,9 @@ __all__ = [
 class Curves:
     """What training logged for each epoch: equally long sequences; empty ones are left out of the figures.
 
-    `chance_loss` is the loss of rows drawn at random at the same batch size, `logit_scale` is s = 1 / temperature, and
-    `best_epoch` is the epoch whose weights were kept.
+    `chance_loss` is the loss of rows drawn at random at the same batch size, `valid_mrr` and `valid_recall` (recall@10)
+    are of the validation part, `logit_scale` is s = 1 / temperature, and `best_epoch` is the epoch whose weights were
+    kept.
     """
 
     epoch: Sequence[int] = ()
@@ -91,9 +92,10 @@ class Curves:
     valid_mrr: Sequence[float] = ()
     logit_scale: Sequence[float] = ()
     best_epoch: int | None = None
+    valid_recall: Sequence[float] = ()
 
     def __post_init__(self) -> None:
-        for name in ("loss", "chance_loss", "valid_mrr", "logit_scale"):
+        for name in ("loss", "chance_loss", "valid_mrr", "valid_recall", "logit_scale"):
             found = len(getattr(self, name))
             if found not in (0, len(self.epoch)):
                 raise ShapeError(f"{name} has {found} values; expected one for each of the {len(self.epoch)} epochs")

@@ -103,11 +103,12 @@ def _bars(
 
 
 def training_curves(curves: Curves) -> list[tuple[str, str]]:
-    """Return (name, SVG) for each curve that was logged: "loss", "valid MRR", "logit_scale"."""
+    """Return (name, SVG) for each curve that was logged: "loss", "valid MRR", "valid recall@10", "logit_scale"."""
     drawn = []
     for name, values, colour in (
         ("loss", curves.loss, FIRST),
         ("valid MRR", curves.valid_mrr, THIRD),
+        ("valid recall@10", curves.valid_recall, THIRD),
         ("logit_scale", curves.logit_scale, SECOND),
     ):
         if len(values):

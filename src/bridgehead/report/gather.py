@@ -26,6 +26,7 @@ def curves_of(history: Sequence[Mapping[str, Any]], best_epoch: int | None = Non
         loss=column("loss"),
         chance_loss=column("chance_loss"),
         valid_mrr=column("valid_mrr"),
+        valid_recall=column("valid_recall@10"),
         logit_scale=column("logit_scale"),
         best_epoch=best_epoch,
     )
@@ -106,7 +107,8 @@ def controls_of(control: audits.ShuffledControl, observed: RetrievalReport) -> l
             verdict=finding.verdict,
             why=finding.why,
         )
-        for key, finding in zip(control.values, control.findings, strict=True)
+        # Those of the paired differences, where there are any, follow the metrics' own.
+        for key, finding in zip(control.values, control.findings, strict=False)
     ]
 
 

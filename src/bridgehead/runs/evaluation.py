@@ -154,7 +154,8 @@ def shuffled(
         )
 
     seeds = range(config.evaluate.seed, config.evaluate.seed + config.evaluate.shuffled)
-    return shuffled_control(evaluate, train.links, tuple(seeds))
+    # One seed has no spread: a difference paired by seed needs the true links trained at the same budget too.
+    return shuffled_control(evaluate, train.links, tuple(seeds), paired=len(seeds) > 1)
 
 
 def control_of(stored: dict[str, Any]) -> ShuffledControl:

@@ -25,7 +25,12 @@ class EvaluateConfig(Section):
     n_resamples: int = Field(
         1000, ge=0, le=1_000_000, description="Bootstrap resamples for the 95 % intervals; 0: none."
     )
-    shuffled: int = Field(1, ge=0, le=100, description="Controls trained on shuffled links at the same budget.")
+    shuffled: int = Field(
+        1,
+        ge=0,
+        le=100,
+        description="Controls trained on shuffled links at the same budget; from 2 on, true links beside each.",
+    )
     closed_form: Literal["cca", "ridge", "procrustes", "none"] = Field(
         "cca", description="The linear map without training that stands beside the trained heads."
     )
@@ -80,7 +85,7 @@ class AuditConfig(Section):
         (), description="Controls that train again, each as long as the run: links shuffled within groups, a side "
         "without content, one direction of the loss, a tag planted on pairs."
     )  # fmt: skip
-    within: tuple[Literal["length", "scaffold", "class"], ...] = Field(
+    within: tuple[Literal["length", "scaffold", "class", "group"], ...] = Field(
         ("length",), description="The groups within which the control `within` exchanges partners."
     )
     control_seeds: int = Field(1, ge=1, le=100, description="Trainings of each such control.")

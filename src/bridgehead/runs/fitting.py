@@ -97,19 +97,20 @@ def same_budget(
     """
 
     def fit(links: Links, seed: int) -> Any:
-        place = folder / str(seed)
+        true = links == part.links
+        place = folder / (f"true-{seed}" if true else str(seed))
         fit_model(
             config,
             start,
             replace(part, links=links),
             place,
             train=config.train.model_copy(update={"seed": seed}),
-            classes=_shuffled_classes(classes, seed),
+            classes=classes if true else _shuffled_classes(classes, seed),
             epochs=epochs,
-            progress=epoch_lines(progress, "evaluate", f"shuffled links, seed {seed}: "),
+            progress=epoch_lines(progress, "evaluate", f"{'true' if true else 'shuffled'} links, seed {seed}: "),
         )
         found = projecting(config, place, start.table, test)
-        # Wrong on purpose, and as large as the real ones: kept only as long as they are measured.
+        # Of a control, and as large as the real ones: kept only as long as they are measured.
         (place / HEADS_FILE).unlink()
         shutil.rmtree(place / "encoders", ignore_errors=True)
         return found

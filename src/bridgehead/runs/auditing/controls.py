@@ -42,7 +42,7 @@ def shuffled_links(work: Work) -> list[Finding]:
 
 
 def within_groups(work: Work) -> list[Finding]:
-    """Train on links shuffled within groups: of length, scaffold or class of side a, as `audit.within` names them."""
+    """Train on links shuffled within groups of side a (length, scaffold, class, slide) that `audit.within` names."""
     found: list[Finding] = []
     for grouping in work.run.config.audit.within:
         found += kept(work, f"within {grouping}", partial(_within, work, *_labels(work, grouping)))
@@ -168,6 +168,11 @@ def _labels(work: Work, grouping: str) -> tuple[list[Any], str]:
         if kind_of(work, "a") != "molecule":
             raise NotApplicable(f"audit.within = 'scaffold': {name} items are no molecules")
         return list(scaffolds(values_of(work, "a", part.items_a))), "scaffold"
+    if grouping == "group":
+        if not work.run.config.pairs.group:
+            raise NotApplicable("audit.within = 'group' needs pairs.group, columns such as the slide or the donor")
+        groups = work.prepared.table.group_labels("a")
+        return [" ".join(groups[number]) for number in part.items_a.tolist()], ", ".join(work.run.config.pairs.group)
     classes = _classes(work)
     if classes is None:
         raise NotApplicable("audit.within = 'class' needs pairs.class_a, the column with the class of side a")
