@@ -42,7 +42,7 @@ def test_a_folder_that_is_a_file_is_the_users_mistake(tmp_path):
     (tmp_path / "file").write_text("")
     done = call("two-views", "--out", str(tmp_path / "file"), "--json")
     assert done.exit_code == 1
-    assert "exists" in json.loads(done.stdout)["error"]["message"]
+    assert "is a file; expected a folder" in json.loads(done.stdout)["error"]["message"]
 
 
 @pytest.mark.slow
