@@ -45,6 +45,18 @@ def demo_config(seed: int = 0) -> RunConfig:
                 "learning_rate": 4e-3,
                 "input_dropout": 0.3,
             },
+            "contract": {
+                "unit": "a ligand of the Guide to PHARMACOLOGY and a plain-English statement of what it does, made "
+                "from one of its curated interactions, at the level of the target or of its family",
+                "crossing": "statements: ligands of one target share them, so most of the test part's were trained on; "
+                "the figures for the others stand apart. Ligands, their salts and stereoisomers never cross",
+                "match": "the interactions give the ligand that statement. What the database has not curated counts as "
+                "wrong, so a miss may be a true effect",
+                "pool": "the ligands and statements of the test part; many are of one target family, so near misses "
+                "are frequent and most other candidates are easy",
+                "shortcuts": "a few statements hold a ligand's name; names, formulas and length are audited, and alone "
+                "they find no more than random ranking does",
+            },
             "index": {"extra_a": [CHEMICALS]},
             "examples": [
                 {"query": "inhibits cyclooxygenase and reduces inflammation", "of": "molecule", "expect": ASPIRIN_ID},

@@ -46,6 +46,15 @@ seed = 0                 # fixes everything; the defaults are right for up to a 
 
 [evaluate]
 shuffled = 1             # controls trained on shuffled links, which must fall to chance
+# slices = ["..."]       # columns whose labels make slices of the figures: source, class
+# pool_a = ["unpaired"]  # further candidates: `unpaired` items, `chemicals`, or files like `path`
+
+[contract]               # what no program can know of these figures; the report asks until it is answered
+# unit = "..."           # what one pair is
+# crossing = "..."       # what may stand on both sides of the split, and why that is no leak
+# match = "..."          # when a candidate is right, and which right ones the pairs may lack
+# pool = "..."           # how the candidates came together, and how hard they are to tell apart
+# shortcuts = "..."      # which shortcuts the data offers, and which were ruled out
 
 [index]
 # extra_a = ["chemicals"]   # further items to search: the compounds of the package chemicals, or files like `path`
