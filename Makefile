@@ -48,7 +48,7 @@ $(BIN)/python:
 
 $(VENV)/.installed-demo: $(SETTINGS) | $(BIN)/python
 	@echo "Installing what the demo needs into $(VENV); this takes minutes the first time."
-	$(PIP_INSTALL) -e ".[audit,hub,molecules]"
+	$(PIP_INSTALL) -e ".[audit,hub,molecules,serve]"
 	@touch $@
 
 # The test extra holds the demo's extras too.
