@@ -14,8 +14,17 @@ import bridgehead
 from bridgehead.encode import make_encoder
 from bridgehead.errors import ArgumentError, InputFileNotFoundError, MismatchError
 from bridgehead.evaluate.zero_shot import class_prototypes, classify_rows, prompts_of
+from bridgehead.files import atomic_path
 from bridgehead.index import IndexSide, build_index
-from bridgehead.search import canary_attachments, item_kind, model_fingerprint, open_space, open_space_of
+from bridgehead.search import (
+    canary_attachments,
+    item_kind,
+    model_attachment,
+    model_fingerprint,
+    open_space,
+    open_space_of,
+    opening,
+)
 
 SMILES = ["CC(=O)Oc1ccccc1C(=O)O", "CC(C)NCC(O)COc1cccc2ccccc12", "CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1"]
 TEXTS = ["inhibits cyclooxygenase", "beta blocker", "solvent", "antiseptic", "reduces fever and pain"]
@@ -49,15 +58,39 @@ def run(tmp_path_factory):
         folder / "index",
         sides,
         model_fingerprint(encoder_a, encoder_b, model / "heads.safetensors"),
-        attachments=canary_attachments(encoder_a, SMILES, encoder_b, TEXTS),
+        attachments=canary_attachments(encoder_a, SMILES, encoder_b, TEXTS) | model_attachment(model),
     )
     return folder
 
 
 @pytest.fixture
 def copy(run, tmp_path):
+    """A copy of the run; its index carries a model of its own, since copying makes files of links."""
     shutil.copytree(run, tmp_path / "run")
     return tmp_path / "run"
+
+
+@pytest.fixture
+def without_model(copy):
+    """The same with an index that carries no model, as other builders may leave it."""
+    path = copy / "index" / "index.json"
+    manifest = json.loads(path.read_text())
+    shutil.rmtree(copy / "index" / manifest["folder"] / "attached" / "model")
+    manifest["files"] = {name: facts for name, facts in manifest["files"].items() if "attached/model/" not in name}
+    path.write_text(json.dumps(manifest))
+    return copy
+
+
+def carried(folder, name="heads.safetensors"):
+    """Return the path of a file of the model that the index carries."""
+    manifest = json.loads((folder / "index" / "index.json").read_text())
+    return folder / "index" / manifest["folder"] / "attached" / "model" / name
+
+
+def spoil(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
 
 
 def test_a_new_query_lands_on_the_item_that_was_indexed(run):
@@ -122,19 +155,71 @@ def test_the_command_gives_what_the_library_gives(run):
     assert json.loads(done.stdout) == json.loads(json.dumps(found.to_dict() | {"heads": "refit"}))
 
 
-def test_other_heads_are_refused(copy):
-    path = copy / "refit" / "heads.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(MismatchError, match="another model"):
-        open_space(copy)
-
-
-def test_another_encoder_is_refused(copy):
+def test_the_model_that_the_index_carries_searches_whatever_happens_to_that_of_the_run(copy):
+    with open_space(copy) as space:
+        before, note = space.search(TEXTS[0], k=5, of="molecule"), space.model_note
+    spoil(copy / "refit" / "heads.safetensors")
     make_encoder("text:ngram").fit([*TEXTS, "one more"]).save(copy / "refit" / "encoders" / "b")
+    with open_space(copy) as space:
+        assert space.search(TEXTS[0], k=5, of="molecule") == before
+        assert note == "" and "holds another model than the one" in space.model_note
+    shutil.rmtree(copy / "refit")
+    with open_space(copy) as space:
+        assert space.search(TEXTS[0], k=5, of="molecule") == before and space.model_note == ""
+
+
+def test_the_index_holds_the_model_as_links_which_outlive_new_files(run, copy):
+    assert carried(run).samefile(run / "refit" / "heads.safetensors")
+    with open_space(copy) as space:
+        before = space.search(TEXTS[0], k=5, of="molecule")
+    linked = carried(copy)
+    linked.unlink()
+    os.link(copy / "refit" / "heads.safetensors", linked)
+    atomic_path(copy / "refit" / "heads.safetensors", lambda name: Path(name).write_bytes(b"new heads"))
+    with open_space(copy) as space:
+        assert space.search(TEXTS[0], k=5, of="molecule") == before
+
+
+def test_where_links_cannot_be_made_the_model_is_copied(copy, monkeypatch, tmp_path):
+    def refuse(*arguments, **options):
+        raise OSError("no links here")
+
+    monkeypatch.setattr(opening.os, "link", refuse)
+    for write in model_attachment(copy / "refit").values():
+        write(tmp_path / "model")
+    assert not (tmp_path / "model" / "heads.safetensors").samefile(copy / "refit" / "heads.safetensors")
+    assert opening.same_model(tmp_path / "model", copy / "refit")
+
+
+def test_what_a_killed_writer_of_a_model_left_is_not_carried(copy, tmp_path):
+    (copy / "refit/encoders/a/.model.part").mkdir()
+    (copy / "refit/encoders/a/.model.part/weights").write_text("half")
+    model_attachment(copy / "refit")["model"](tmp_path / "model")
+    assert not [path for path in (tmp_path / "model").rglob("*") if path.name == "weights"]
+
+
+def test_a_carried_model_that_was_changed_is_refused(copy):
+    spoil(carried(copy))
     with pytest.raises(MismatchError, match="another model"):
         open_space(copy)
+
+
+def test_other_heads_are_refused_where_the_index_carries_no_model(without_model):
+    spoil(without_model / "refit" / "heads.safetensors")
+    with pytest.raises(MismatchError, match="another model"):
+        open_space(without_model)
+
+
+def test_another_encoder_is_refused_where_the_index_carries_no_model(without_model):
+    open_space(without_model).close()
+    make_encoder("text:ngram").fit([*TEXTS, "one more"]).save(without_model / "refit" / "encoders" / "b")
+    with pytest.raises(MismatchError, match="another model"):
+        open_space(without_model)
+
+
+def test_a_space_is_not_reopened_while_its_index_is_the_one_that_is_there(run):
+    with open_space(run) as space:
+        assert space.reopened() is None
 
 
 def test_an_encoder_whose_rows_changed_though_its_fingerprint_did_not_is_refused(copy, monkeypatch):

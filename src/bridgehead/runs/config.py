@@ -102,8 +102,20 @@ class IndexConfig(Section):
     """What can be searched."""
 
     extra_a: tuple[str, ...] = Field((), description="Further items of a: `chemicals`, or files with the same columns.")
-    recall_floor: float = Field(0.98, gt=0, le=1, description="Least recall@10 against exact search.")
+    kind: Literal["auto", "flat", "ivf-sq8", "ivf-pq", "hnsw"] = Field(
+        "auto", description="How rows are searched; `auto` chooses from their number, the memory and the floor."
+    )
+    memory_gib: float | None = Field(
+        None, gt=0, description="Memory in GiB that the vectors of one side may take when it is searched; none: free."
+    )
+    recall_floor: float = Field(
+        0.98, gt=0, le=1, description="Least recall@10 against exact search, for queries of each side."
+    )
     evaluated: bool = Field(True, description="Also index with the evaluated heads, which never saw the test items.")
+    saved_queries: str | None = Field(
+        None,
+        description="File with a column `query` and maybe `of`: each index says how their first ten hits changed.",
+    )
 
     @field_validator("extra_a", mode="before")
     @classmethod
@@ -302,7 +314,14 @@ def absolute(config: RunConfig, base: Path) -> RunConfig:
                 }
             ),
             "evaluate": config.evaluate.model_copy(update=places(config.evaluate)),
-            "index": config.index.model_copy(update={"extra_a": tuple(map(place, config.index.extra_a))}),
+            "index": config.index.model_copy(
+                update={
+                    "extra_a": tuple(map(place, config.index.extra_a)),
+                    "saved_queries": None
+                    if config.index.saved_queries is None
+                    else anchored(config.index.saved_queries),
+                }
+            ),
         }
     )
 

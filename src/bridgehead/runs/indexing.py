@@ -27,7 +27,7 @@ from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.identities import identities_of
 from bridgehead.runs.work import Work
 from bridgehead.search import open_space
-from bridgehead.search.opening import canary_attachments, item_kind, model_fingerprint
+from bridgehead.search.opening import canary_attachments, item_kind, model_attachment, model_fingerprint
 from bridgehead.vectors import FloatArray
 
 _FOLDERS = {"refit": ("index", ("refit",)), "evaluated": ("index-evaluated", ())}
@@ -123,7 +123,10 @@ def _build(work: Work, name: str, entries: list[Entry], extra: list[Entry]) -> A
         sample_queries=samples,
         recall_floor=config.index.recall_floor,
         progress=lambda line: work.progress("index", f"{name}: {line}", None, None),
-        attachments=canary_attachments(encoders["a"], sides["a"].items, encoders["b"], sides["b"].items),
+        attachments={
+            **canary_attachments(encoders["a"], sides["a"].items, encoders["b"], sides["b"].items),
+            **model_attachment(run.path(*parts)),
+        },
         reuse=other,
     )
 
