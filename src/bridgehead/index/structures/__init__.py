@@ -5,5 +5,6 @@ identity, or about the counted fingerprints that an encoder makes rows of (`enco
 """
 
 from bridgehead.index.structures.bits import BYTES, structure_bits
+from bridgehead.index.structures.stored import StructureBits
 
-__all__ = ["BYTES", "structure_bits"]
+__all__ = ["BYTES", "StructureBits", "structure_bits"]
