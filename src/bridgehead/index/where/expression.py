@@ -1,0 +1,185 @@
+"""What a filter can say, as frozen records, and what it means for one payload.
+
+The logic has two values. A comparison is true of an item when *any* value of its field makes it true, and false when
+the field is missing; `!=` and `not in` ask that the item has the field and *none* of its values is (among) what was
+given. `not` is the plain opposite: `not (x < 5)` is true of an item without `x`, `x >= 5` is not. Null, an empty list
+and a missing field are the same; the empty text is a value.
+
+`Where.matches` is the meaning itself, item by item; `sql` finds the same items by index.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bridgehead.index.where.values import Scalar, number_form, number_of, payload_values, text_form, truth_of
+from bridgehead.index.where.written import written_field, written_value
+
+_ORDERED: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+class Where:
+    """A filter; one of `Compare`, `Among`, `Exists`, `Not`, `All`, `AnyOf`. `str()` gives text that parses to it."""
+
+    def matches(self, payload: Mapping[str, Any]) -> bool:
+        """Whether it is true of an item with this payload. Raises `DataError` where the payload has NaN."""
+        values: dict[str, list[Scalar]] = {}
+        for name, value in payload_values(payload):
+            values.setdefault(name, []).append(value)
+        return self._holds(values)
+
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
+        raise NotImplementedError
+
+    def fields(self) -> Iterator[str]:
+        """Yield the names of the fields it asks about, in order, repeated ones repeated."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, which `where_from_json` reads."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Compare(Where):
+    """`field op value`, `op` of `OPERATORS`; ranges only with numbers and texts."""
+
+    field: str
+    op: str
+    value: Scalar
+
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
+        found = values.get(self.field, [])
+        if self.op == "!=":
+            return bool(found) and not any(_is(value, "=", self.value) for value in found)
+        return any(_is(value, self.op, self.value) for value in found)
+
+    def fields(self) -> Iterator[str]:
+        yield self.field
+
+    def to_json(self) -> dict[str, Any]:
+        return {"field": self.field, "op": self.op, "value": self.value}
+
+    def __str__(self) -> str:
+        return f"{written_field(self.field)} {self.op} {written_value(self.value)}"
+
+
+@dataclass(frozen=True)
+class Among(Where):
+    """`field in (values)`, or `not in` where `negated`."""
+
+    field: str
+    values: tuple[Scalar, ...]
+    negated: bool = False
+
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
+        found = values.get(self.field, [])
+        hit = any(_is(value, "=", wanted) for value in found for wanted in self.values)
+        return bool(found) and not hit if self.negated else hit
+
+    def fields(self) -> Iterator[str]:
+        yield self.field
+
+    def to_json(self) -> dict[str, Any]:
+        return {"field": self.field, "op": "not in" if self.negated else "in", "value": list(self.values)}
+
+    def __str__(self) -> str:
+        values = ", ".join(map(written_value, self.values))
+        return f"{written_field(self.field)} {'not in' if self.negated else 'in'} ({values})"
+
+
+@dataclass(frozen=True)
+class Exists(Where):
+    """`exists field`: the item has a value, whatever it is."""
+
+    field: str
+
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
+        return self.field in values
+
+    def fields(self) -> Iterator[str]:
+        yield self.field
+
+    def to_json(self) -> dict[str, Any]:
+        return {"field": self.field, "op": "exists"}
+
+    def __str__(self) -> str:
+        return f"exists {written_field(self.field)}"
+
+
+@dataclass(frozen=True)
+class Not(Where):
+    """The opposite of `part`."""
+
+    part: Where
+
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
+        return not self.part._holds(values)
+
+    def fields(self) -> Iterator[str]:
+        yield from self.part.fields()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"not": self.part.to_json()}
+
+    def __str__(self) -> str:
+        return f"not {_bracketed(self.part, All, AnyOf)}"
+
+
+@dataclass(frozen=True)
+class All(Where):
+    """All of `parts` (two or more): `and`."""
+
+    parts: tuple[Where, ...]
+
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
+        return all(part._holds(values) for part in self.parts)
+
+    def fields(self) -> Iterator[str]:
+        for part in self.parts:
+            yield from part.fields()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"and": [part.to_json() for part in self.parts]}
+
+    def __str__(self) -> str:
+        return " and ".join(_bracketed(part, All, AnyOf) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class AnyOf(Where):
+    """Any of `parts` (two or more): `or`."""
+
+    parts: tuple[Where, ...]
+
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
+        return any(part._holds(values) for part in self.parts)
+
+    def fields(self) -> Iterator[str]:
+        for part in self.parts:
+            yield from part.fields()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"or": [part.to_json() for part in self.parts]}
+
+    def __str__(self) -> str:
+        return " or ".join(_bracketed(part, AnyOf) for part in self.parts)
+
+
+def _bracketed(part: Where, *kinds: type[Where]) -> str:
+    return f"({part})" if isinstance(part, kinds) else str(part)
+
+
+def _is(value: Scalar, op: str, wanted: Scalar) -> bool:
+    """Whether one value of an item compares so with what was given; values of different kinds never do."""
+    holds = _ORDERED[op]
+    if isinstance(wanted, bool):
+        return truth_of(value) is wanted
+    if isinstance(wanted, str):
+        return isinstance(value, str) and holds(text_form(value), text_form(wanted))
+    number = number_of(value)
+    return number is not None and holds(number, number_form(wanted))
