@@ -13,6 +13,10 @@ class ArgumentError(BridgeheadError, ValueError):
     """An argument of a function or an option of a command is outside what it may be."""
 
 
+class UnknownIdError(ArgumentError, LookupError):
+    """No item has the id that the user named."""
+
+
 class ShapeError(BridgeheadError, ValueError):
     """An array does not have the number of rows, columns or dimensions that was expected."""
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from bridgehead.runs.config import ExampleQuery
 from bridgehead.runs.work import Work
-from bridgehead.search.space import Hit, Space
+from bridgehead.search.answer import Hit
+from bridgehead.search.space import Space
 
 _HITS = 10
 _SHOWN = 140

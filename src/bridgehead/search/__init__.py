@@ -4,6 +4,7 @@ Light to import: FAISS, RDKit and encoders come with the first query that needs 
 torch models. Building and files of an index are in `index`.
 """
 
+from bridgehead.search.answer import Answer, Explanation, Hit, NearestPair
 from bridgehead.search.opening import (
     OpenedSpace,
     canary_attachments,
@@ -13,15 +14,23 @@ from bridgehead.search.opening import (
     open_space,
     open_space_of,
 )
+from bridgehead.search.query import MODES, Query
 from bridgehead.search.reading import READINGS, Reading, read_query
-from bridgehead.search.space import Answer, Hit, Space
+from bridgehead.search.references import REFERENCES, References, reference_attachment
+from bridgehead.search.space import Space
 
 __all__ = [
+    "MODES",
     "READINGS",
+    "REFERENCES",
     "Answer",
+    "Explanation",
     "Hit",
+    "NearestPair",
     "OpenedSpace",
+    "Query",
     "Reading",
+    "References",
     "Space",
     "canary_attachments",
     "item_kind",
@@ -30,4 +39,5 @@ __all__ = [
     "open_space",
     "open_space_of",
     "read_query",
+    "reference_attachment",
 ]

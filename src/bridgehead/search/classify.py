@@ -162,23 +162,8 @@ def _text_side(kinds: Mapping[str, str]) -> str:
 
 def _rows(space: "Space", side: str, texts: Sequence[str]) -> tuple[FloatArray, dict[int, str]]:
     """Return a row of the space for each text (n, d), zero where there is none, and why for those."""
-    blank = {i: "it is empty" for i, text in enumerate(texts) if not text.strip()}
-    asked = [i for i in range(len(texts)) if i not in blank]
-    # Lone surrogates are no characters: no encoder reads them.
-    encoded = space.encoders[side].encode([texts[i].encode("utf-8", "replace").decode() for i in asked])
-    reasons = {asked[failure.index]: str(failure.reason) for failure in encoded.failures}
-    project = space.heads.project_a if side == "a" else space.heads.project_b
-    read = np.array([i for i in asked if i not in reasons], dtype=np.int64)
-    # A zero row would be projected to whatever the heads' biases say.
-    known = np.asarray(abs(encoded.rows).sum(axis=1)).reshape(-1) > 0
-    projected = project(encoded.rows[np.flatnonzero(known)])
-    rows = np.zeros((len(texts), projected.shape[1]), dtype=np.float32)
-    rows[read[known]] = projected
-    for i in read[~known].tolist():
-        reasons[i] = f"the encoder of {space.names[side]} knows nothing of it"
-    for i in read[known][~projected.any(axis=1)].tolist():
-        reasons[i] = "the heads map it to zero"
-    return rows, blank | reasons
+    found = space.encode(texts, side)
+    return found.rows, {one.position: one.reason for one in found.failures}
 
 
 def _prototypes(rows: FloatArray, prompts: Prompts, unheard: dict[int, str], side: str) -> FloatArray:

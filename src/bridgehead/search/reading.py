@@ -4,16 +4,18 @@ The order is fixed, the first that fits wins, and the reading says in a sentence
 Encoding and searching are in `space`.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bridgehead import molecules
-from bridgehead.errors import ArgumentError
+from bridgehead.errors import ArgumentError, StructureError
 from bridgehead.index import Index, Item
 
 READINGS = ("id", "name", "inchikey", "smiles", "text")
 MAX_QUERY_LENGTH = 10_000
 _SHOWN = 80
+_LETTERS_OF_ATOMS = re.compile(r"(?:Br|Cl|[BCNOPSFIbcnops])+")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def read_query(
     Raises `ArgumentError` for an empty query, one over 10,000 characters, an unknown `read_as`, or a forced reading
     that does not fit, and `StructureError` for `read_as="smiles"` with what is no structure.
     """
-    value = _checked(text)
+    value = checked_text(text)
     if read_as is None:
         for attempt in (_as_id, _as_name, _as_inchikey, _as_smiles):
             reading = attempt(value, index, kinds)
@@ -73,7 +75,39 @@ def read_query(
     return forced
 
 
-def _checked(text: str) -> str:
+def other_readings(reading: Reading, index: Index, kinds: Mapping[str, str], forced: bool) -> tuple[str, ...]:
+    """Return the further ways, of `READINGS`, in which the text of a reading could be read in this index.
+
+    `forced` says that the reading was asked for; otherwise those before it in the usual order were tried already.
+    """
+    value = reading.value
+    fits: dict[str, Callable[[], object]] = {
+        "id": lambda: index.by_id(value),
+        "name": lambda: index.by_name(value),
+        "inchikey": lambda: molecules.is_inchikey(value.upper()) and index.by_key(value.upper()),
+        "smiles": lambda: _side_of("molecule", kinds) is not None and _parses(value),
+        "text": lambda: True,
+    }
+    tried = READINGS[: READINGS.index(reading.kind)] if not forced else ()
+    left = [kind for kind in READINGS if kind != reading.kind and (kind not in tried or kind == "smiles")]
+    return tuple(kind for kind in left if fits[kind]())
+
+
+def _parses(value: str) -> bool:
+    """Say whether a text is a structure, be it as short as `CO`."""
+    if molecules.reads_as_smiles(value):
+        return True
+    if len(value) > _SHOWN or _LETTERS_OF_ATOMS.fullmatch(value) is None:
+        return False
+    try:
+        molecules.parse(value)
+    except StructureError:
+        return False
+    return True
+
+
+def checked_text(text: str) -> str:
+    """Return a query without white space at its ends; raises `ArgumentError` for an empty or overlong one."""
     if not isinstance(text, str):
         raise ArgumentError(f"the query is a {type(text).__name__}; expected text")
     # Lone surrogates are no characters: nothing below could store or parse them.

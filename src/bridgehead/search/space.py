@@ -5,70 +5,19 @@ each other is in `opening`; how a query is understood in `reading`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bridgehead.errors import ArgumentError, StructureError
-from bridgehead.index import Index, Item, check_page
+from bridgehead.errors import BridgeheadError, UnknownIdError
+from bridgehead.index import Index, Item
+from bridgehead.search.answer import Answer, Hit
+from bridgehead.search.answering import Outcome, answers, answers_to, give_rows, words_of
+from bridgehead.search.encoding import EncodedItems, Heads, QueryEncoder, encode_items
+from bridgehead.search.query import Query
+from bridgehead.search.ranking import Asked
 from bridgehead.search.reading import Reading, read_query
-from bridgehead.vectors import FloatArray
 
 if TYPE_CHECKING:
     from bridgehead.search.classify import Classified
-
-
-class Heads(Protocol):
-    """Trained heads as search needs them: encoder rows in, unit rows of the shared space out."""
-
-    def project_a(self, rows: Any) -> FloatArray:
-        """Project rows of side a."""
-
-    def project_b(self, rows: Any) -> FloatArray:
-        """Project rows of side b."""
-
-
-class QueryEncoder(Protocol):
-    """An encoder as search needs it; `encode` returns an object with `.rows` and `.failures`."""
-
-    def encode(self, items: Any) -> Any:
-        """Encode raw items."""
-
-
-@dataclass(frozen=True)
-class Hit:
-    """An item that was found.
-
-    `rank` starts at 1 and counts from the first page. `score` is the cosine of the query with the item's stored row, in
-    [-1, 1], or, where `read_as` is "words", the BM25 score of the words they share (above 0). `payload` holds what was
-    stored with the item, and its `name` and `names` where it has any. `read_as` says how the query was read.
-    """
-
-    rank: int
-    id: str
-    score: float
-    item: str
-    payload: Mapping[str, Any]
-    read_as: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Hits with how they came about: the `reading`, the shown name of the side searched (`of`), and a `note`.
-
-    `note` is "" or says why the answer is from words alone or empty.
-    """
-
-    hits: tuple[Hit, ...]
-    reading: Reading
-    of: str
-    note: str = ""
-
-    @property
-    def explanation(self) -> str:
-        """How the query was read, and the note."""
-        return f"{self.reading.explanation}. {self.note}".strip() if self.note else self.reading.explanation
 
 
 class Space:
@@ -102,36 +51,66 @@ class Space:
         """Close the index; the space cannot be used afterwards."""
         self.index.close()
 
-    def search(
-        self, query: str, k: int = 10, offset: int = 0, of: str | None = None, read_as: str | None = None
-    ) -> list[Hit]:
-        """Return the hits number `offset` + 1 to `offset` + `k` for `query`: the hits of `answer`."""
-        return list(self.answer(query, k, offset, of, read_as).hits)
+    def search(self, text: str, k: int = 10, offset: int = 0, of: str | None = None, read_as: str | None = None,
+               where: Any = None, **further: Any) -> list[Hit]:  # fmt: skip
+        """Return the hits number `offset` + 1 to `offset` + `k` for a text: the hits of `answer`."""
+        return list(self.answer(text, k, offset, of, read_as, where, **further).hits)
 
-    def answer(
-        self, query: str, k: int = 10, offset: int = 0, of: str | None = None, read_as: str | None = None
-    ) -> Answer:
-        """Return hits for `query` with how it was read.
+    def answer(self, text: str, k: int = 10, offset: int = 0, of: str | None = None, read_as: str | None = None,
+               where: Any = None, **further: Any) -> Answer:  # fmt: skip
+        """Return hits for a text with how it was read.
 
         `of` is the side to find, by its shown name or "a"/"b"; by default the other side than the query is on, so words
-        find molecules, and a name or structure finds texts. `read_as`: see `read_query`. A query of which the encoder
-        knows nothing is answered from words, or by no hit and a note that says so. `k` over what there is gives all.
+        find molecules, and a name or structure finds texts. `read_as`: see `read_query`. `where`: a condition on the
+        payload. `further`: `mode`, `distinct`, `substructure`, `similar_to`, `least_similarity` and `explain`, see
+        `Query`. A query of which the encoder knows nothing is answered from words, or by no hit and a note that says
+        so. `k` over what there is gives all.
 
-        Raises `ArgumentError` (query empty or too long, `of`, `read_as`, k < 1, offset < 0) and `StructureError`.
+        Raises `ArgumentError` (query empty or too long, `of`, `read_as`, k < 1, offset < 0, a filter that cannot be
+        read) and `StructureError`.
         """
-        check_page(k, offset)
-        wanted = self.side(of) if of is not None else None
-        reading = read_query(query, self.index, self.kinds, read_as, wanted)
-        target = wanted or self._other(reading.side)
-        if reading.kind == "inchikey" and reading.item is None:
-            return Answer((), reading, self.names[target])
-        row, reason = self._row(reading)
-        if row is None:
-            return self._from_words(reading, target, k, offset, reason)
-        ranked = self.index.search(target, row[None], k, offset)[0]
-        items = self.index.items(target, ranked.rows.tolist())
-        hits = _hits(items, ranked.scores.tolist(), offset, reading.kind)
-        return Answer(hits, reading, self.names[target])
+        return _or_raise(self.answer_all([Query(text, k, offset, of, read_as, where, **further)])[0])
+
+    def answer_all(self, queries: Sequence[Query]) -> list[Outcome]:
+        """Return for each query what `answer` would return, or the error that it would raise.
+
+        All are answered from one state of the index. Queries of a side are encoded together, and alike ones looked up
+        together; the answers are those that each would get alone, and an error concerns its own query only.
+        """
+        with self.index.state() as state:
+            return answers(self, state, queries)
+
+    def similar(self, id: str, k: int = 10, offset: int = 0, of: str | None = None, side: str | None = None,
+                where: Any = None, **further: Any) -> Answer:  # fmt: skip
+        """Return the neighbours of an item in the space, on its own side unless `of` says another; itself left out.
+
+        `side`: the one that the item is on, where both have an item of this id. The rest as in `answer`. Raises
+        `UnknownIdError` where there is no such item, and as `answer`.
+        """
+        query = Query(id, k, offset, of, None, where, **further)
+        with self.index.state() as state:
+            item = self._named(state, query.text, side)
+            target = self.side(of) if of is not None else item.side
+            said = f"items near the {self.names[item.side]} {item.names[0] if item.names else item.id}"
+            reading = Reading("id", query.text, item.side, item, said)
+            without = item.number if target == item.side else None
+            asked = Asked(query, reading, target, words_of(self, reading), without=without)
+            return _or_raise(answers_to(self, state, [asked])[0])
+
+    def item(self, id: str, side: str | None = None) -> Item:
+        """Return the item of an id, of `side` or of the first that has one; raises `UnknownIdError`."""
+        with self.index.state() as state:
+            return self._named(state, id, side)
+
+    def encode(self, items: Sequence[str], side: str) -> EncodedItems:
+        """Return the rows of raw items of a side in the space, and why for those that have none.
+
+        There is one row an item, (n, d) float32 of unit length; zero for an item in `failures`, which says why: it is
+        empty, cannot be read, or the encoder knows nothing of it. Raises `ArgumentError` for `side`.
+        """
+        own = self.side(side)
+        project = self.heads.project_a if own == "a" else self.heads.project_b
+        return encode_items(self.encoders[own], project, items, self.names[own])
 
     def classify(
         self,
@@ -165,21 +144,24 @@ class Space:
         return classify_items(self, items, labels, templates, k, abstain_below, synonyms, of)
 
     def rank_of(self, query: str, id: str, of: str | None = None, read_as: str | None = None) -> tuple[int, int] | None:
-        """Return at which exact rank (from 1) of how many items the item `id` comes for `query`.
+        """Return at which exact rank (from 1) of how many items the item `id` comes for a text.
 
         `of` and `read_as` as in `answer`. None where the query has no row in the space. Takes a pass over all rows of
         the side. Raises as `answer`, and `ArgumentError` when no item of that side has this id.
         """
-        wanted = self.side(of) if of is not None else None
-        reading = read_query(query, self.index, self.kinds, read_as, wanted)
-        target = wanted or self._other(reading.side)
-        items = [item for item in self.index.by_id(id) if item.side == target]
-        if not items:
-            raise ArgumentError(f"no {self.names[target]} of this index has the id {id!r}")
-        row, _ = self._row(reading)
-        if row is None:
-            return None
-        return self.index.rank_of(target, row, items[0].row), self.index.size(target)
+        asked_for = Query(query, of=of, read_as=read_as)
+        with self.index.state() as state:
+            wanted = self.side(of) if of is not None else None
+            reading = read_query(asked_for.text, state, self.kinds, read_as, wanted)
+            target = wanted or self.other_side(reading.side)
+            item = self._named(state, id, target)
+            asked = Asked(asked_for, reading, target, "")
+            give_rows(self, state, [asked])
+            if asked.error is not None:
+                raise asked.error
+            if asked.row is None:
+                return None
+            return state.rank_of(target, asked.row, item.number), state.size(target)
 
     def side(self, of: str) -> str:
         """Return "a" or "b" for a side's shown name, or for "a" or "b"; raises `ArgumentError` for another name."""
@@ -188,51 +170,21 @@ class Space:
                 return side
         return self.index.side_named(of)
 
-    def _other(self, side: str | None) -> str:
-        others = [other for other in self.index.sides if other != side]
-        return others[0] if others else next(iter(self.index.sides))
+    def other_side(self, side: str | None) -> str:
+        """Return the side that is not `side`, or the first one where there is no other."""
+        others = [other for other in self.names if other != side]
+        return others[0] if others else next(iter(self.names))
 
-    def _row(self, reading: Reading) -> tuple[FloatArray | None, str]:
-        """Return the query's row in the space, or None and why there is none."""
-        if reading.item is not None:
-            row = self.index.row(reading.item.side, reading.item.row)
-            return (row, "") if row.any() else (None, "the encoder knew nothing of this item when it was indexed")
-        if reading.side is None:
-            return None, "no side of this space has an encoder for words"
-        encoded = self.encoders[reading.side].encode([reading.value])
-        if encoded.failures:
-            reason = str(encoded.failures[0].reason)
-            if reading.kind == "smiles":
-                raise StructureError(f"the structure {reading.value[:80]!r} cannot be encoded: {reason}")
-            return None, f"the encoder of {self.names[reading.side]} cannot read it ({reason})"
-        # A zero row would be projected to whatever the heads' biases say.
-        if not np.asarray(abs(encoded.rows).sum()) > 0:
-            return None, f"the encoder of {self.names[reading.side]} knows nothing of it"
-        project = self.heads.project_a if reading.side == "a" else self.heads.project_b
-        row = project(encoded.rows)[0]
-        return (row, "") if row.any() else (None, "the heads map it to zero")
-
-    def _from_words(self, reading: Reading, side: str, k: int, offset: int, reason: str) -> Answer:
-        found = self.index.words(reading.value, side, k, offset)
-        items = self.index.items(side, [hit.row for hit in found])
-        hits = _hits(items, [hit.score for hit in found], offset, "words")
-        if hits:
-            note = f"{reason}: answered from the words alone; scores are BM25, not cosines"
-        else:
-            note = f"{reason}, and no {self.names[side]} holds its words: nothing to show"
-        return Answer(hits, reading, self.names[side], note)
+    def _named(self, state: Any, id: str, side: str | None) -> Item:
+        wanted = self.side(side) if side is not None else None
+        for item in state.by_id(id):
+            if wanted in (None, item.side):
+                return item  # type: ignore[no-any-return]
+        what = "item" if wanted is None else self.names[wanted]
+        raise UnknownIdError(f"no {what} of this index has the id {id!r:.200}")
 
 
-def _hits(items: list[Item], scores: list[float], offset: int, read_as: str) -> tuple[Hit, ...]:
-    return tuple(
-        Hit(offset + position, item.id, float(score), item.item, _payload(item), read_as)
-        for position, (item, score) in enumerate(zip(items, scores, strict=True), start=1)
-    )
-
-
-def _payload(item: Item) -> dict[str, Any]:
-    payload = dict(item.payload)
-    if item.names:
-        payload.setdefault("name", item.names[0])
-        payload.setdefault("names", list(item.names))
-    return payload
+def _or_raise(found: Answer | BridgeheadError) -> Answer:
+    if isinstance(found, BridgeheadError):
+        raise found
+    return found

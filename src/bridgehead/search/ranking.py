@@ -1,0 +1,208 @@
+"""Which items make a page: filters, the three lists (space, words, both fused), and folding what is one thing.
+
+It sees numbers of items and scores, and looks everything up in one state of the index. A deeper page extends the order
+of those before it, in every mode. What is shown of an item is in `answering`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bridgehead.errors import BridgeheadError
+from bridgehead.index import Ranked
+from bridgehead.search.query import Query
+from bridgehead.search.reading import Reading
+from bridgehead.vectors import FloatArray, IntArray
+
+DEPTH = 1000
+"""How many of each list are fused in mode "hybrid"; after these the list by the space goes on."""
+
+_FIRST_FOLDED = 256
+_DEEPER = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """What was found for one query: the hits of its page, the ids folded into each, and whether there are further.
+
+    `scored_by`: "space", "words" or "hybrid". `n_searched`: how many items could have been found.
+    """
+
+    found: Ranked
+    also: tuple[tuple[str, ...], ...]
+    more: bool
+    n_searched: int
+    scored_by: str
+
+
+@dataclass(eq=False)
+class Asked:
+    """A query on its way to an answer.
+
+    `row` (d,) is its row in the space, None where it has none, for the `reason`. `words`: the text that is looked up in
+    mode words. `without`: the number of an item that is no hit. An `error` ends the way.
+    """
+
+    query: Query
+    reading: Reading
+    target: str
+    words: str
+    row: FloatArray | None = None
+    reason: str = ""
+    without: int | None = None
+    page: Page | None = None
+    error: BridgeheadError | None = None
+    others: tuple[str, ...] = ()
+    ranks: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def mode(self) -> str:
+        """The list that answers: that by words where there is no row."""
+        return self.query.mode if self.row is not None else "words"
+
+    @property
+    def alike(self) -> tuple[Any, ...]:
+        """What queries must share to be looked up together."""
+        query = self.query
+        filters = (query.where, query.substructure, query.similar_to, query.least_similarity)
+        return (self.target, self.mode, query.k, query.offset, query.distinct, self.without, *filters)
+
+
+def find_pages(state: Any, asked: Sequence[Asked]) -> None:
+    """Give each query its page, or the error of its filters; queries that are alike are looked up together."""
+    groups: dict[tuple[Any, ...], list[Asked]] = {}
+    for one in asked:
+        groups.setdefault(one.alike, []).append(one)
+    for group in groups.values():
+        try:
+            _find(state, group)
+        except BridgeheadError as error:
+            for one in group:
+                one.error = error
+
+
+def allowed_numbers(state: Any, side: str, query: Query) -> IntArray | None:
+    """Return the numbers (ascending) of the items of a side that pass the filters of a query, None where it has none.
+
+    Raises `ArgumentError` for a field that no item has, and `StructureError` for a structure that cannot be read.
+    """
+    allowed: IntArray | None = None
+    if query.where is not None:
+        allowed = state.matching(side, query.where)
+    if query.substructure is not None:
+        from bridgehead.index.structures import substructure_numbers
+
+        allowed = substructure_numbers(state, side, query.substructure, allowed=allowed)
+    if query.similar_to is not None:
+        from bridgehead.index.structures import similar_numbers
+
+        similar, _ = similar_numbers(state, side, query.similar_to, query.least_similarity)
+        allowed = similar if allowed is None else np.intersect1d(allowed, similar, assume_unique=True)
+    return allowed
+
+
+def _find(state: Any, group: Sequence[Asked]) -> None:
+    first = group[0]
+    query, target = first.query, first.target
+    allowed = allowed_numbers(state, target, query)
+    n_searched = state.size(target) if allowed is None else len(allowed)
+    if first.without is not None and (allowed is None or first.without in allowed):
+        n_searched -= 1
+    end = int(min(query.offset + query.k, n_searched))
+    start = int(min(query.offset, n_searched))
+    lists = _Lists(state, target, first.mode, allowed, first.without)
+    if query.distinct:
+        for one in group:
+            found, also, more = _folded(lists, one, start, end)
+            one.page = Page(found, also, more, n_searched, first.mode)
+        return
+    for one, found in zip(group, lists.first(group, end + 1), strict=True):
+        page = found.page(end - start, start)
+        one.page = Page(page, ((),) * len(page), len(found) > end, n_searched, first.mode)
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The list of one mode over the `allowed` items of a side, less the item `without`."""
+
+    state: Any
+    side: str
+    mode: str
+    allowed: IntArray | None
+    without: int | None
+
+    def first(self, asked: Sequence[Asked], depth: int) -> list[Ranked]:
+        """Return for each query its first `depth` items; fewer where there are no more."""
+        if depth < 1 or (self.allowed is not None and not len(self.allowed)):
+            return [Ranked(np.zeros(0, np.int64), np.zeros(0))] * len(asked)
+        more = depth + (self.without is not None)
+        if self.mode == "space":
+            found = self._space(asked, more)
+        elif self.mode == "words":
+            found = [self._words(one, more) for one in asked]
+        else:
+            found = self._hybrid(asked, more)
+        return [_less(one, self.without).page(depth, 0) for one in found]
+
+    def _space(self, asked: Sequence[Asked], depth: int) -> list[Ranked]:
+        rows = np.stack([one.row for one in asked if one.row is not None])
+        found: list[Ranked] = self.state.search(self.side, rows, depth, 0, self.allowed)
+        return found
+
+    def _words(self, one: Asked, depth: int) -> Ranked:
+        found = self.state.words(one.words, self.side, depth, 0, self.allowed)
+        scores = np.array([hit.score for hit in found], dtype=np.float64)
+        return Ranked(np.array([hit.number for hit in found], dtype=np.int64), scores)
+
+    def _hybrid(self, asked: Sequence[Asked], depth: int) -> list[Ranked]:
+        by_space = self._space(asked, max(depth, DEPTH))
+        return [fused(near, self._words(one, DEPTH), depth) for one, near in zip(asked, by_space, strict=True)]
+
+
+def fused(near: Ranked, words: Ranked, depth: int) -> Ranked:
+    """Return the first `depth` of two lists fused by rank: the first `DEPTH` of each, then `near` goes on."""
+    scores: dict[int, float] = {}
+    for listed in (near.page(DEPTH, 0), words.page(DEPTH, 0)):
+        for rank, number in enumerate(listed.numbers.tolist(), start=1):
+            scores[number] = scores.get(number, 0.0) + 1 / (60 + rank)
+    order = sorted(scores, key=lambda number: (-scores[number], number))
+    rest = [(n, 1 / (60 + r)) for r, n in enumerate(near.numbers.tolist(), start=1) if r > DEPTH and n not in scores]
+    numbers = np.array(order + [n for n, _ in rest], dtype=np.int64)
+    return Ranked(numbers, np.array([scores[n] for n in order] + [s for _, s in rest], dtype=float)).page(depth, 0)
+
+
+def _less(found: Ranked, number: int | None) -> Ranked:
+    if number is None:
+        return found
+    kept = found.numbers != number
+    return Ranked(found.numbers[kept], found.scores[kept])
+
+
+def _folded(lists: "_Lists", one: Asked, start: int, end: int) -> tuple[Ranked, tuple[tuple[str, ...], ...], bool]:
+    """Return a page of things, each by its first item, the ids folded into each, and whether there are further."""
+    depth = _FIRST_FOLDED
+    while True:
+        found = lists.first([one], depth)[0]
+        kept, members = _things(lists.state, lists.side, found.numbers.tolist())
+        if len(kept) > end or len(found) < depth:
+            break
+        depth *= _DEEPER
+    chosen = np.array(kept[start:end], dtype=np.int64)
+    also = tuple(tuple(members[position]) for position in kept[start:end])
+    return Ranked(found.numbers[chosen], found.scores[chosen]), also, len(kept) > end
+
+
+def _things(state: Any, side: str, numbers: list[int]) -> tuple[list[int], dict[int, list[str]]]:
+    """Return the positions of the first item of each thing, and the ids of the others under that position."""
+    items = state.items(side, numbers)
+    first_of: dict[Any, int] = {}
+    members: dict[int, list[str]] = {}
+    for position, item in enumerate(items):
+        first = first_of.setdefault(position if item.entity is None else item.entity, position)
+        if first == position:
+            members[position] = []
+        else:
+            members[first].append(item.id)
+    return list(members), members
