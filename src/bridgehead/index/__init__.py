@@ -5,9 +5,9 @@ query becomes a row is in `search`.
 """
 
 from bridgehead.index.build import IndexFacts, build_index
-from bridgehead.index.open import Index, SideFacts, open_index
+from bridgehead.index.items import Item, WordHit, item_hash
+from bridgehead.index.open import Index, IndexState, SideFacts, open_index
 from bridgehead.index.side import IndexSide
-from bridgehead.index.store import Item, WordHit
 from bridgehead.index.tuning import VectorFacts
 from bridgehead.index.vectors import Ranked, check_page
 
@@ -15,6 +15,7 @@ __all__ = [
     "Index",
     "IndexFacts",
     "IndexSide",
+    "IndexState",
     "Item",
     "Ranked",
     "SideFacts",
@@ -22,5 +23,6 @@ __all__ = [
     "WordHit",
     "build_index",
     "check_page",
+    "item_hash",
     "open_index",
 ]

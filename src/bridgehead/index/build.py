@@ -29,7 +29,7 @@ from bridgehead.files import (
     write_json,
     write_npy,
 )
-from bridgehead.index.content import content_hash, copy_store
+from bridgehead.index.items import content_hash, copy_store, write_store
 from bridgehead.index.layout import (
     ATTACHED_FOLDER,
     INDEX_FORMAT,
@@ -43,7 +43,6 @@ from bridgehead.index.layout import (
     sync_file,
 )
 from bridgehead.index.side import IndexSide
-from bridgehead.index.store import write_store
 from bridgehead.index.tuning import VectorFacts, make_vectors
 from bridgehead.index.vectors import FLAT_BELOW, faiss_library
 from bridgehead.vectors import FloatArray

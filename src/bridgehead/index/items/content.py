@@ -26,11 +26,11 @@ def content_hash(sides: Mapping[str, IndexSide]) -> str:
     """Return the hash (hex) of all that an item file is made of: items, ids, names, keys, payload, words, release."""
     digest = hashlib.sha256(f"{bridgehead.__version__}\n{indexed_words(_PROBE)}".encode())
     for side, content in sides.items():
-        head = [side, content.name, content.kind, list(content.word_columns), len(content.ids)]
+        head = [side, content.name, content.kind, content.origin, list(content.word_columns), len(content.ids)]
         digest.update(json.dumps(head).encode())
         for row in range(len(content.ids)):
             record = [content.ids[row], content.items[row]]
-            further = [content.names, content.payload, content.keys]
+            further = [content.names, content.payload, content.keys, content.entities]
             digest.update(json.dumps([record, [part[row] if part is not None else None for part in further]],
                                      default=_plain).encode())  # fmt: skip
     return digest.hexdigest()

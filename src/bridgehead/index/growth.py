@@ -1,0 +1,55 @@
+"""What was added to and removed from a side since its vectors were built, held in memory and brought up to date.
+
+Not about where it is stored (`items`) or how it is searched (`vectors`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bridgehead.index.items.lookup import ItemLookup
+from bridgehead.index.items.records import SIDES
+from bridgehead.vectors import IntArray
+
+Rows = npt.NDArray[np.float16]
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """Rows added to a side, and what it lost, at one change of the item file.
+
+    `numbers` (m,) ascending and `rows` float16 (m, d) of the items that were added and are still there; `removed`:
+    ascending numbers that are no more. `next_number`: numbers from it on are not in here yet.
+    """
+
+    numbers: IntArray
+    rows: Rows
+    removed: IntArray
+    next_number: int
+
+    @classmethod
+    def none(cls, dim: int) -> "Growth":
+        """Return the growth of a side to which nothing has happened."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing, np.zeros((0, dim), dtype=np.float16), nothing, 0)
+
+    def brought_up(self, items: ItemLookup, side: str, since: int, next_number: int) -> "Growth":
+        """Return the growth that `items` sees, given that this one is of change `since`."""
+        letter = SIDES.index(side)
+        gone = np.array(
+            items.rows("SELECT number FROM removed WHERE change > ? AND side = ? ORDER BY number", (since, letter)),
+            dtype=np.int64,
+        ).reshape(-1)
+        fresh = items.rows(
+            "SELECT number, row FROM added WHERE number >= ? AND side = ? ORDER BY number", (self.next_number, letter)
+        )
+        numbers, rows = self.numbers, self.rows
+        kept = ~np.isin(numbers, gone)
+        if not kept.all():
+            numbers, rows = numbers[kept], rows[kept]
+        if fresh:
+            joined = np.frombuffer(b"".join(row for _, row in fresh), dtype=np.float16)
+            numbers = np.concatenate([numbers, np.array([number for number, _ in fresh], dtype=np.int64)])
+            rows = np.concatenate([rows, joined.reshape(len(fresh), -1)])
+        return Growth(numbers, rows, np.union1d(self.removed, gone), next_number)

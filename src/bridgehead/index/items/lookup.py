@@ -1,0 +1,158 @@
+"""Looking items up in an item file: by number, id, name, key and words.
+
+Works through a connection within somebody else's transaction, so all answers are of one state. Vectors are not here.
+"""
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bridgehead.errors import ArgumentError, RunStateError
+from bridgehead.index.items.records import ITEM_COLUMNS, SIDES, Item, WordHit, item_of, name_hash, storable, unpack
+from bridgehead.index.vectors import check_page
+from bridgehead.index.words import match_expression
+from bridgehead.texts import normalise
+from bridgehead.vectors import IntArray
+
+Found = TypeVar("Found")
+
+_MOST_MARKS = 500
+_MOST_HITS = 2**62
+
+
+class ItemLookup:
+    """Items of the item file `path` as `connection` sees them; for one thread at a time."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.connection = connection
+        self.path = path
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return what a statement gives. Raises `RunStateError` for a damaged file."""
+        return self.reading(lambda: self.connection.execute(statement, values).fetchall())
+
+    def reading(self, read: Callable[[], Found]) -> Found:
+        """Return `read()`. Raises `RunStateError` for a damaged file."""
+        try:
+            return read()
+        except sqlite3.DatabaseError as error:
+            raise RunStateError(f"{self.path} is damaged ({error}); build the index again") from error
+
+    def meta(self) -> dict[str, Any]:
+        """Return the state of the file: see `schema`."""
+        return dict(self.rows("SELECT name, value FROM meta"))
+
+    def change(self) -> int:
+        """Return the number of writes since the build."""
+        return int(self.rows("SELECT value FROM meta WHERE name = 'change'")[0][0])
+
+    def added_structures(self, side: str) -> tuple[IntArray, npt.NDArray[np.uint8]]:
+        """Return numbers (m,) and structure bits (m, 512) of the items that were added to `side`."""
+        found = self.rows("SELECT number, structure FROM added WHERE side = ? ORDER BY number", (SIDES.index(side),))
+        bits = np.frombuffer(b"".join(structure for _, structure in found), dtype=np.uint8)
+        return np.array([number for number, _ in found], dtype=np.int64), bits.reshape(len(found), -1)
+
+    def items(self, side: str, numbers: Iterable[int]) -> list[Item]:
+        """Return the items of `numbers` in that order. Raises `ArgumentError` for a number that the side lacks."""
+        wanted = [int(number) for number in numbers]
+        found: dict[int, Item] = {}
+        for start in range(0, len(wanted), _MOST_MARKS):
+            some = wanted[start : start + _MOST_MARKS]
+            marks = ", ".join("?" * len(some))
+            statement = f"SELECT {ITEM_COLUMNS} FROM items WHERE number IN ({marks}) AND side = ?"
+            for item in self._items(statement, (*some, SIDES.index(side))):
+                found[item.number] = item
+        if missing := [number for number in wanted if number not in found]:
+            raise ArgumentError(f"side {side} has no item of number {missing[0]}")
+        return [found[number] for number in wanted]
+
+    def by_id(self, identifier: str) -> list[Item]:
+        """Return the items (at most one a side) whose user's id is exactly `identifier`, a first."""
+        statement = f"SELECT {ITEM_COLUMNS} FROM items WHERE id = ? ORDER BY side"
+        return self._items(statement, (storable(identifier),))
+
+    def by_key(self, key: str) -> list[Item]:
+        """Return the items whose exact key (InChIKey) is `key`, in the order of their numbers."""
+        statement = f"SELECT {ITEM_COLUMNS} FROM items WHERE key = ? ORDER BY number"
+        return self._items(statement, (storable(key),))
+
+    def by_name(self, name: str) -> list[Item]:
+        """Return the items that carry `name` (normalised): those whose main name it is first, then by number."""
+        form = normalise(name)
+        if not form:
+            return []
+        statement = (
+            f"SELECT {ITEM_COLUMNS}, position FROM names JOIN items USING (number) WHERE hash = ? "
+            "ORDER BY position > 0, number"
+        )
+        records = self.rows(statement, (name_hash(form),))
+        found = [(self._checked(item_of, record), record[-1]) for record in records]
+        return [item for item, position in found if normalise(item.names[position]) == form]
+
+    def words(self, query: str, side: str, k: int, offset: int = 0, allowed: IntArray | None = None) -> list[WordHit]:
+        """Return the items of `side` that hold the words of `query`: all its terms or, where no item has all, any.
+
+        Best BM25 first (equal to 1e-12 is tied), ties by number. `allowed`: numbers, ascending, that may be found. A
+        query without a word finds nothing. Raises `ArgumentError` (k < 1, offset < 0).
+        """
+        check_page(k, offset)
+        for every_term in (True, False):
+            expression = match_expression(query, every_term)
+            if not expression:
+                return []
+            if allowed is not None:
+                found, any_at_all = self._among(expression, side, k, offset, allowed)
+            else:
+                found, any_at_all = self._best(expression, side, k, offset)
+            if any_at_all:
+                return found
+        return []
+
+    def _best(self, expression: str, side: str, k: int, offset: int) -> tuple[list[WordHit], bool]:
+        """Return a page of hits, and whether anything matches at all."""
+        match = f"FROM words_{side} WHERE words_{side} MATCH ?"
+        if not self.rows(f"SELECT 1 {match} LIMIT 1", (expression,)):
+            return [], False
+        statement = f"SELECT rowid, {_cost(side)} AS cost {match} ORDER BY cost, rowid LIMIT ? OFFSET ?"
+        page = (min(int(k), _MOST_HITS), min(int(offset), _MOST_HITS))
+        return [_hit(*record) for record in self.rows(statement, (expression, *page))], True
+
+    def _among(self, expression: str, side: str, k: int, offset: int, allowed: IntArray) -> tuple[list[WordHit], bool]:
+        """Return a page of the hits that are in `allowed`, and whether there is any."""
+        match = f"FROM words_{side} WHERE words_{side} MATCH ?"
+        found = np.array(self.rows(f"SELECT rowid {match}", (expression,)), dtype=np.int64).reshape(-1)
+        if not np.isin(found, allowed).any():
+            return [], False
+        records = self.rows(f"SELECT rowid, {_cost(side)} {match}", (expression,))
+        kept = np.isin(np.array([number for number, _ in records], dtype=np.int64), allowed)
+        best = sorted((cost, number) for (number, cost), keep in zip(records, kept.tolist(), strict=True) if keep)
+        return [_hit(number, cost) for cost, number in best[offset : offset + k]], True
+
+    def word_text(self, number: int) -> str:
+        """Return the words of an item as they are indexed, "" where it has none."""
+        found = self.rows("SELECT text FROM word_texts WHERE number = ?", (int(number),))
+        return self._checked(unpack, found[0][0]) if found else ""
+
+    def _items(self, statement: str, values: Sequence[Any]) -> list[Item]:
+        return [self._checked(item_of, record) for record in self.rows(statement, values)]
+
+    def _checked(self, read: Callable[[Any], Found], record: Any) -> Found:
+        try:
+            return read(record)
+        except (zlib.error, json.JSONDecodeError, UnicodeDecodeError, IndexError) as error:
+            raise RunStateError(f"{self.path} is damaged ({error}); build the index again") from error
+
+
+def _cost(side: str) -> str:
+    # Rounded, so that what is tied to 1e-12 comes in the order of numbers.
+    return f"round(bm25(words_{side}), 12)"
+
+
+def _hit(number: int, cost: float) -> WordHit:
+    return WordHit(int(number), max(0.0, -float(cost)))
