@@ -66,7 +66,7 @@ def test_a_filter_finds_the_items_it_is_true_of(connection, text, expected):
 
 
 def test_a_field_that_no_item_has_is_an_error_that_lists_those_there_are(connection):
-    with pytest.raises(ArgumentError, match=r"'ic50_nm'; there are: ic50_nM, approved"):
+    with pytest.raises(ArgumentError, match=r"field ic50_nm; there are: ic50_nM, approved"):
         matching_numbers(connection, 0, parse_where("ic50_nm < 1"))
 
 

@@ -9,14 +9,14 @@ from bridgehead.index.where.expression import Where
 from bridgehead.index.where.facts import FieldFacts, field_facts
 from bridgehead.index.where.json_form import where_from_json
 from bridgehead.index.where.parse import parse_where
-from bridgehead.index.where.sql import compile_where, matching_numbers
+from bridgehead.index.where.sql import compile_test, matching_numbers
 from bridgehead.index.where.table import FIELDS_SCHEMA, field_records, remove_fields, write_fields
 
 __all__ = [
     "FIELDS_SCHEMA",
     "FieldFacts",
     "Where",
-    "compile_where",
+    "compile_test",
     "field_facts",
     "field_records",
     "matching_numbers",

@@ -8,18 +8,52 @@ and a missing field are the same; the empty text is a value.
 `Where.matches` is the meaning itself, item by item; `sql` finds the same items by index.
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bridgehead.index.where.values import Scalar, number_form, number_of, payload_values, text_form, truth_of
+from bridgehead.errors import ArgumentError
+from bridgehead.index.where.values import (
+    LONGEST_STORED,
+    Scalar,
+    number_form,
+    number_of,
+    payload_values,
+    text_form,
+    truth_of,
+)
 from bridgehead.index.where.written import written_field, written_value
 
 _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+MAX_VALUES = 1_000  # values of one `in`
+
+
+def why_no_test(op: str, *values: object) -> str:
+    """Return why `op` cannot compare a field with `values`, or "" where it can."""
+    if op not in (*OPERATORS, "in", "not in"):
+        return f"{op!r} is no comparison; expected one of {', '.join(OPERATORS)}, in, not in"
+    if not 1 <= len(values) <= MAX_VALUES:
+        return f"{len(values):,} values in one list; expected 1 to {MAX_VALUES:,}"
+    for value in values:
+        if not isinstance(value, bool | int | float | str):
+            return f"a {type(value).__name__} is no value; expected a number, a text, true or false"
+        if isinstance(value, int | float) and not math.isfinite(number_form(value)):
+            return "this number is too big, or none; expected one within about 1.8e308"
+        if op[0] in "<>" and isinstance(value, bool):
+            return f"true and false have no order; use = or !=, not {op}"
+        if op[0] in "<>" and isinstance(value, str) and len(text_form(value)) > LONGEST_STORED:
+            return f"a text of over {LONGEST_STORED} characters can be compared by = and != only"
+    return ""
+
+
+def _check(op: str, *values: object) -> None:
+    if why := why_no_test(op, *values):
+        raise ArgumentError(why)
 
 
 class Where:
@@ -52,6 +86,9 @@ class Compare(Where):
     op: str
     value: Scalar
 
+    def __post_init__(self) -> None:
+        _check(self.op if self.op in OPERATORS else repr(self.op), self.value)
+
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         found = values.get(self.field, [])
         if self.op == "!=":
@@ -75,6 +112,9 @@ class Among(Where):
     field: str
     values: tuple[Scalar, ...]
     negated: bool = False
+
+    def __post_init__(self) -> None:
+        _check("in", *self.values)
 
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         found = values.get(self.field, [])

@@ -4,13 +4,12 @@
 `{"field": "assay", "op": "exists"}`, `{"and": [...]}`, `{"or": [...]}`, `{"not": {...}}`.
 """
 
-import math
 from typing import Any, NoReturn
 
 from bridgehead.errors import ArgumentError
-from bridgehead.index.where.expression import OPERATORS, All, Among, AnyOf, Compare, Exists, Not, Where
-from bridgehead.index.where.parse import MAX_DEPTH, MAX_LENGTH, MAX_TESTS, MAX_VALUES
-from bridgehead.index.where.values import LONGEST_STORED, Scalar, field_form, number_form
+from bridgehead.index.where.expression import OPERATORS, All, Among, AnyOf, Compare, Exists, Not, Where, why_no_test
+from bridgehead.index.where.parse import MAX_DEPTH, MAX_LENGTH, MAX_TESTS
+from bridgehead.index.where.values import Scalar, field_form, number_form
 
 _FORMS = '{"field": ..., "op": ..., "value": ...}, {"and": [...]}, {"or": [...]} or {"not": {...}}'
 _SHOWN = 80
@@ -75,29 +74,21 @@ class _Reader:
 def _compared(field: str, op: str, value: Any, place: str) -> Where:
     if value is None and op in ("=", "!="):
         return Not(Exists(field)) if op == "=" else Exists(field)
-    scalar = _scalar(value, place)
-    if op not in ("=", "!="):
-        if isinstance(scalar, bool):
-            _fail(place, f"true and false have no order; use = or !=, not {op}")
-        if isinstance(scalar, str) and len(scalar) > LONGEST_STORED:
-            _fail(place, f"a text of over {LONGEST_STORED} characters can be compared by = and != only")
-    return Compare(field, op, scalar)
+    if why := why_no_test(op, value):
+        _fail(place, why)
+    return Compare(field, op, _scalar(value))
 
 
 def _values(values: Any, place: str) -> tuple[Scalar, ...]:
-    if not isinstance(values, list) or not 1 <= len(values) <= MAX_VALUES:
-        _fail(place, f"found {_said(values)}; expected a list of 1 to {MAX_VALUES:,} values")
-    return tuple(_scalar(value, f"{place}[{n}]") for n, value in enumerate(values))
+    if not isinstance(values, list):
+        _fail(place, f"found {_said(values)}; expected a list of values")
+    if why := why_no_test("in", *values):
+        _fail(place, why)
+    return tuple(map(_scalar, values))
 
 
-def _scalar(value: Any, place: str) -> Scalar:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and len(value) <= MAX_LENGTH:
-        return value
-    if isinstance(value, int | float) and math.isfinite(number := number_form(value)):
-        return number
-    _fail(place, f"found {_said(value)}; expected a finite number, true, false or a text")
+def _scalar(value: Scalar) -> Scalar:
+    return value if isinstance(value, bool | str) else number_form(value)
 
 
 def _said(value: Any) -> str:

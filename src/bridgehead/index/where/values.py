@@ -23,7 +23,7 @@ Stored = int | float | str | bytes
 
 MAX_LEVELS = 8
 LONGEST_STORED = 100  # characters; of a longer text the first so many and a hash of the whole are stored
-LONG_TEXT_MARK = "\0#"
+_LONG_TEXT_MARK = "\x01#"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?P<fraction>\.[0-9]*)?|(?P<point>\.[0-9]+))(?P<power>[eE][+-]?[0-9]+)?")
 _TRUTH = {"true": True, "false": False}
 
@@ -109,7 +109,12 @@ def stored_text(text: str) -> str:
     if len(form) <= LONGEST_STORED:
         return form
     digest = hashlib.blake2b(form.encode(), digest_size=16).hexdigest()
-    return f"{form[:LONGEST_STORED]}{LONG_TEXT_MARK}{digest}"
+    return f"{form[:LONGEST_STORED]}{_LONG_TEXT_MARK}{digest}"
+
+
+def stored_number(number: int | float) -> int | float:
+    """Return a number as stored: as it is compared."""
+    return number_form(number)
 
 
 def stored_truth(truth: bool) -> bytes:
