@@ -18,6 +18,7 @@ from bridgehead import __version__
 from bridgehead.cli.classify import classify
 from bridgehead.cli.evidence import audit, compare, report
 from bridgehead.cli.options import Debug, Heads, Json, Source, WhichHeads, run_folder
+from bridgehead.cli.serve import serve
 from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
 from bridgehead.cli.study import study
 from bridgehead.errors import ArgumentError
@@ -261,6 +262,7 @@ def search(
 
 
 app.command()(classify)
+app.command()(serve)
 app.command()(study)
 
 

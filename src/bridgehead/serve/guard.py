@@ -1,0 +1,153 @@
+"""Around every request: who may ask, how much may come in, what an error looks like, what goes into the log.
+
+Plain ASGI, so that it sees requests as they stream in and answers as they go out. Not about what is asked.
+"""
+
+import hmac
+import time
+import uuid
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from bridgehead.serve.page_headers import EVERYWHERE
+from bridgehead.serve.refusals import ServiceRefusal, error_response, name_of, refusal_of
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Told = Callable[["Exchange"], None]
+OPEN_TO_ALL = frozenset(["/health", "/ready"])
+LOOPBACK = frozenset(["127.0.0.1", "localhost", "::1", "[::1]"])
+
+
+class Exchange:
+    """One request and its answer, as the log and the metrics know it."""
+
+    __slots__ = ("began", "bytes_in", "bytes_out", "error", "request_id", "scope", "status")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.began = time.perf_counter()
+        self.request_id = uuid.uuid4().hex[:16]
+        self.status = 0
+        self.bytes_in = self.bytes_out = 0
+        self.error: BaseException | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the request came."""
+        return time.perf_counter() - self.began
+
+    @property
+    def route(self) -> str:
+        """The template of the route, which holds nothing that a client sent; "unknown" where there is none."""
+        return str(getattr(self.scope.get("route"), "path", "unknown"))
+
+
+class Guard:
+    """ASGI middleware. `token`: demanded where given; `hosts`: names that the Host header may have, None for any;
+    `most`: bytes of a body; `told`: called with each `Exchange` at its end."""
+
+    def __init__(self, app: App, token: str | None, hosts: Iterable[str] | None, most: int, told: Told) -> None:
+        self.app, self.most, self.told = app, most, told
+        self.token = None if token is None else token.encode()
+        self.hosts = None if hosts is None else frozenset(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            return await self.app(scope, receive, send)
+        if scope["type"] != "http":
+            return await send({"type": "websocket.close", "code": 1008})
+        without_body = scope["method"] == "HEAD"
+        # The server looks at its own scope for the method: this one is ours.
+        scope = {**scope, "method": "GET" if without_body else scope["method"]}
+        exchange = Exchange(scope)
+        scope["request_id"] = exchange.request_id
+        answer = _sender(exchange, send, without_body)
+        try:
+            self._admit(scope)
+            await self.app(scope, _counted(exchange, receive, self.most), answer)
+        except Exception as error:
+            exchange.error = error
+            if exchange.status:
+                # The answer has begun: all that is left is to end it short.
+                raise
+            refusal = refusal_of(error, exchange.request_id)
+            response = error_response(refusal.status, refusal.kind, str(refusal), refusal.headers)
+            await response(scope, receive, answer)
+        finally:
+            self.told(exchange)
+
+    def _admit(self, scope: Scope) -> None:
+        headers = dict(scope["headers"])
+        if self.hosts is not None and _host(headers.get(b"host", b"")) not in self.hosts:
+            raise ServiceRefusal(
+                421, name_of(421), "the Host header names another machine; ask at the address that was printed"
+            )
+        if self.token is not None and scope["path"] not in OPEN_TO_ALL:
+            given = _token(headers.get(b"authorization", b""))
+            if given is None or not hmac.compare_digest(given, self.token):
+                raise ServiceRefusal(
+                    401, name_of(401), "this service demands its token: Authorization: Bearer TOKEN",
+                    {"www-authenticate": 'Basic realm="bridgehead", charset="UTF-8"'},
+                )  # fmt: skip
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self.most:
+            raise _too_large(self.most)
+
+
+def _sender(exchange: Exchange, send: Send, without_body: bool) -> Send:
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            exchange.status = message["status"]
+            name = exchange.request_id.encode()
+            message["headers"] = [*message.get("headers", ()), *EVERYWHERE, (b"x-request-id", name)]
+        else:
+            exchange.bytes_out += len(message.get("body", b""))
+            if without_body:
+                message = {**message, "body": b""}
+        await send(message)
+
+    return answer
+
+
+def _counted(exchange: Exchange, receive: Receive, most: int) -> Receive:
+    async def counted() -> Message:
+        message = await receive()
+        exchange.bytes_in += len(message.get("body", b""))
+        if exchange.bytes_in > most:
+            raise _too_large(most)
+        return message
+
+    return counted
+
+
+def _too_large(most: int) -> ServiceRefusal:
+    # What was not read of the body cannot be told from a next request.
+    return ServiceRefusal(413, name_of(413), f"a body of over {most:,} bytes; send less", {"connection": "close"})
+
+
+def _host(header: bytes) -> str:
+    """Return the name in a Host header, without its port."""
+    text = header.decode("latin-1").strip().lower()
+    if text.startswith("["):
+        return text.partition("]")[0] + "]"
+    return text.partition(":")[0]
+
+
+def _token(header: bytes) -> bytes | None:
+    """Return the token of a Bearer header, or the password of a Basic one: what browsers ask people for."""
+    scheme, _, value = header.strip().partition(b" ")
+    value = value.strip()
+    if scheme.lower() == b"bearer":
+        return value
+    if scheme.lower() == b"basic":
+        try:
+            return b64decode(value, validate=True).partition(b":")[2]
+        except ValueError:
+            return None
+    return None

@@ -1,0 +1,165 @@
+"""The process that listens: the address, who may ask there, signals, and a good end.
+
+Not about what is answered (`app`).
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from bridgehead.errors import ArgumentError, MissingExtraError
+from bridgehead.serve.settings import ServeSettings
+
+TOKEN_VARIABLE = "BRIDGEHEAD_TOKEN"
+SHORTEST_TOKEN = 16
+
+
+def serve(
+    run: str | Path,
+    heads: str = "refit",
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    settings: ServeSettings | None = None,
+    opened: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve the space of a run folder over HTTP until SIGTERM or SIGINT, then end well.
+
+    `host`: where to listen; any but loopback demands a `token` (by default what BRIDGEHEAD_TOKEN holds). `port` 0
+    takes a free one. `opened` is called with the address once requests are taken. After SIGTERM `/ready` says 503,
+    requests under way are answered, and the call returns.
+
+    Raises `ArgumentError` (port in use, host that this machine does not have, no token where one is needed, a token
+    under 16 characters), `MissingExtraError`, and what `open_space` raises.
+    """
+    settings = settings or ServeSettings()
+    token = checked_token(token or os.environ.get(TOKEN_VARIABLE) or None, host)
+    _check_extra()
+    with contextlib.closing(listening_socket(host, port)) as listener:
+        from bridgehead.search import open_space
+        from bridgehead.serve.app import make_app
+        from bridgehead.serve.guard import LOOPBACK
+        from bridgehead.serve.holder import SpaceHolder
+
+        holder = SpaceHolder(open_space(run, heads=heads), Path(run), heads)
+        app = make_app(holder, settings, token, LOOPBACK if is_loopback(host) else None)
+        run_server(app, listener, settings, lambda: opened(address_of(listener, host)))
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can ask at `host`."""
+    return host == "localhost" or host == "::1" or host.startswith("127.")
+
+
+def checked_token(token: str | None, host: str) -> str | None:
+    """Return the token to demand; raises `ArgumentError` where there is none and `host` can be asked from elsewhere."""
+    if token is None:
+        if is_loopback(host):
+            return None
+        raise ArgumentError(
+            f"whoever reaches {host} could ask: set a token in {TOKEN_VARIABLE} or in a file (--token-file), "
+            "or listen on 127.0.0.1"
+        )
+    token = token.strip()
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ArgumentError(
+            f"the token is of no use: expected at least {SHORTEST_TOKEN} ASCII characters without blanks, such as the "
+            "output of: openssl rand -hex 32"
+        )
+    return token
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at `host` and `port`; raises `ArgumentError` where it cannot."""
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        raise ArgumentError(f"port = {port!r:.80}; expected 0 (a free one) to 65535")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(found[0], found[1])
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(found[4])
+    except OSError as error:
+        raise ArgumentError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another --port (0: a free one)"
+        ) from error
+    return listener
+
+
+def address_of(listener: socket.socket, host: str) -> str:
+    """Return the address under which the service is found."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+
+
+def run_server(app: Any, listener: socket.socket, settings: ServeSettings, opened: Callable[[], None]) -> None:
+    """Run the application on `listener` until a signal; returns when requests under way are answered."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on", loop="asyncio",
+        http="httptools", limit_concurrency=settings.max_connections, timeout_keep_alive=settings.keep_alive,
+        timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)), proxy_headers=False,
+        h11_max_incomplete_event_size=64 * 1024,
+    )  # fmt: skip
+    server = _server_class()(config, app.state.service, settings.drain_seconds, opened)
+    server.run(sockets=[listener])
+
+
+def _server_class() -> Any:
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """uvicorn's server with an end of our own: ready turns 503 first, and the exit status is 0."""
+
+        def __init__(self, config: uvicorn.Config, service: Any, drain: float, opened: Callable[[], None]) -> None:
+            super().__init__(config)
+            self.service, self.drain, self.opened = service, drain, opened
+            self.asked_at: float | None = None
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                self.opened()
+
+        async def on_tick(self, counter: int) -> bool:
+            if self.asked_at is not None and time.monotonic() >= self.asked_at:
+                self.should_exit = True
+            return await super().on_tick(counter)
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if self.asked_at is not None:
+                # Asked twice: no longer well, but at once.
+                self.should_exit = self.force_exit = True
+                return
+            self.service.draining = True
+            self.asked_at = time.monotonic() + (self.drain if sig == signal.SIGTERM else 0.0)
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            if threading.current_thread() is not threading.main_thread():
+                yield
+                return
+            before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
+            try:
+                yield
+            finally:
+                for one, handler in before.items():
+                    signal.signal(one, handler)
+
+    return Server
+
+
+def _check_extra() -> None:
+    for package in ("fastapi", "uvicorn", "httptools", "prometheus_client"):
+        if package not in sys.modules:
+            try:
+                __import__(package)
+            except ImportError as error:
+                raise MissingExtraError(package, "serve") from error

@@ -1,0 +1,164 @@
+"""What stands between requests and the space: queues, worker threads, and how each question is put.
+
+Searches go through one lane, where those that wait are answered together; what takes long (classification, encoding of
+many items, substructures) through another, so that it holds up nobody. Not about HTTP.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bridgehead.depict import has_pictures, picture_of
+from bridgehead.search.query import Query
+from bridgehead.serve.about import about_content
+from bridgehead.serve.content import encode_content, item_content, json_bytes, search_content
+from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.lanes import Lane
+from bridgehead.serve.pictures import Pictures
+from bridgehead.serve.refusals import NoSuchItem
+from bridgehead.serve.settings import ServeSettings
+
+Call = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, with the text that the answer repeats and when it came (`time.perf_counter`)."""
+
+    query: Query
+    came: float
+
+
+class Service:
+    """The space in `holder` behind its queues; `start` and `stop` are called in the event loop."""
+
+    def __init__(self, holder: SpaceHolder, settings: ServeSettings) -> None:
+        self.holder, self.settings = holder, settings
+        self.draining = False
+        limits = (settings.time_limit, settings.retry_after)
+        self.searches = Lane("search", self._answer, settings.queue, settings.max_batch, *limits)
+        self.slow = Lane("slow", self._answer, settings.slow_queue, 1, *limits)
+        self.pictures = Pictures(self._draw, settings.pictures)
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the worker threads and the look-out for new heads."""
+        self.searches.start()
+        self.slow.start()
+        self._watch = asyncio.create_task(self._look_out())
+
+    async def stop(self) -> None:
+        """Stop what `start` started and close the space."""
+        if self._watch is not None:
+            self._watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+        await asyncio.to_thread(self.searches.stop)
+        await asyncio.to_thread(self.slow.stop)
+        self.holder.close()
+
+    async def search(self, query: Query) -> bytes:
+        """Return the body of the answer to `query`; raises what the query is refused with."""
+        lane = self.slow if query.substructure is not None else self.searches
+        found: bytes = await lane.put(Question(query, time.perf_counter()))
+        return found
+
+    async def picture(self, identifier: str, of: str | None) -> tuple[bytes, str] | None:
+        """Return the picture of an item and its ETag, or None where it has none."""
+        found, kind = await self.call(partial(_stored_item, identifier, of))
+        if not has_pictures(kind):
+            return None
+        return await self.pictures.picture(found.item, kind)
+
+    async def about(self) -> bytes:
+        """Return the body of `/about`."""
+        work = partial(about_content, folder=self.holder.folder, heads=self.holder.heads)
+        return json_bytes(await self.call(work, slow=True))
+
+    async def aside(self, work: Callable[[], Any]) -> Any:
+        """Return what `work` gives, in a thread that is not the space's."""
+        return await asyncio.to_thread(work)
+
+    async def _draw(self, item: str, kind: str) -> str | None:
+        return await asyncio.to_thread(picture_of, item, kind)
+
+    async def call(self, work: Call, slow: bool = False) -> Any:
+        """Return what `work` gives for the space, in a worker thread."""
+        return await (self.slow if slow else self.searches).put(work)
+
+    def _answer(self, asked: Sequence[Any]) -> list[Any]:
+        results: list[Any] = [None] * len(asked)
+        with self.holder.borrowed() as space:
+            places = [i for i, one in enumerate(asked) if isinstance(one, Question)]
+            for i, body in zip(places, _bodies(space, [asked[i] for i in places]), strict=True):
+                results[i] = body
+            for i, one in enumerate(asked):
+                if not isinstance(one, Question):
+                    results[i] = _caught(one, space)
+        return results
+
+    async def _look_out(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.look_seconds)
+            with contextlib.suppress(Exception):
+                await asyncio.to_thread(self.holder.follow)
+
+
+def similar(space: Any, identifier: str, k: int, offset: int, of: str | None, where: str | None) -> bytes:
+    """Return the body of `/similar/{id}`."""
+    came = time.perf_counter()
+    answer = space.similar(identifier, k, offset, of=of, where=where)
+    return _body(space, identifier, k, offset, answer, came)
+
+
+def item(space: Any, identifier: str, of: str | None) -> bytes:
+    """Return the body of `/items/{id}`."""
+    found, kind = _stored_item(identifier, of, space)
+    return json_bytes(item_content(found, space.names[found.side], kind))
+
+
+def _stored_item(identifier: str, of: str | None, space: Any) -> tuple[Any, str]:
+    """Return an item and the kind of its side; raises `NoSuchItem`."""
+    side = None if of is None else space.side(of)
+    found = next((one for one in space.index.by_id(identifier) if side in (None, one.side)), None)
+    if found is None:
+        raise NoSuchItem(f"no item has the id {identifier[:80]!r}")
+    return found, space.kinds[found.side]
+
+
+def encoded(space: Any, items: Sequence[str], of: str) -> bytes:
+    """Return the body of `/encode`."""
+    side = space.side(of)
+    rows, failures = space.encode(items, side)
+    return json_bytes(encode_content(space.names[side], rows, failures))
+
+
+def _bodies(space: Any, questions: Sequence[Question]) -> list[Any]:
+    if not questions:
+        return []
+    answers = space.answer_all([one.query for one in questions])
+    return [
+        answer if isinstance(answer, BaseException) else _body_of(space, one, answer)
+        for one, answer in zip(questions, answers, strict=True)
+    ]
+
+
+def _body_of(space: Any, asked: Question, answer: Any) -> bytes:
+    query = asked.query
+    return _body(space, query.text, query.k, query.offset, answer, asked.came)
+
+
+def _body(space: Any, text: str, k: int, offset: int, answer: Any, came: float) -> bytes:
+    took = round(1e3 * (time.perf_counter() - came), 3)
+    return json_bytes(search_content(space, text, k, offset, answer, took))
+
+
+def _caught(work: Call, space: Any) -> Any:
+    try:
+        return work(space)
+    except Exception as error:
+        return error

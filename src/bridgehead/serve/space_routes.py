@@ -1,0 +1,97 @@
+"""The routes that ask the space: search, items, their neighbours and pictures, classification, encoding.
+
+Not about how the space is asked (`service`).
+"""
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from bridgehead.search.query import Query as SpaceQuery
+from bridgehead.serve import models, service
+from bridgehead.serve.body import JsonRoute
+from bridgehead.serve.content import json_bytes
+from bridgehead.serve.page_headers import DATA_POLICY
+from bridgehead.serve.service import Service
+from bridgehead.serve.settings import MAX_ID, MAX_K, MAX_OFFSET, MAX_TEXT
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    422: {"model": models.ErrorAnswer, "description": "what is wrong in the request"},
+    401: {"model": models.ErrorAnswer, "description": "the token is missing or wrong"},
+    503: {"model": models.ErrorAnswer, "description": "too many requests wait; see Retry-After"},
+    504: {"model": models.ErrorAnswer, "description": "the time limit passed"},
+}
+WITH_BODY: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    413: {"model": models.ErrorAnswer, "description": "the body is too large"},
+    415: {"model": models.ErrorAnswer, "description": "the body is not application/json"},
+}
+WITH_ID: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    404: {"model": models.ErrorAnswer, "description": "no item has this id"},
+}
+Id = Annotated[str, Path(min_length=1, max_length=MAX_ID, description="the user's own id; slashes may stand in it")]
+Of = Annotated[str | None, Query(max_length=200, description="shown name of a side, or `a` or `b`")]
+_HEADERS = {"cache-control": "no-store", "content-security-policy": DATA_POLICY}
+
+
+def json_response(body: bytes) -> Response:
+    """Return an answer of JSON that nobody keeps."""
+    return Response(body, headers=_HEADERS, media_type="application/json")
+
+
+def add_space_routes(app: FastAPI, space: Service) -> None:
+    """Add the routes."""
+
+    async def search(body: models.SearchRequest, request: Request) -> Response:
+        """Find what belongs to a query on the other side, or on the one named in `of`."""
+        return json_response(await space.search(_query(body)))
+
+    async def classify(body: models.ClassifyRequest, request: Request) -> Response:
+        """Put items to the nearest of described classes; shares are among these labels and no probabilities."""
+        return json_response(await space.call(partial(_classified, body), slow=True))
+
+    async def encode(body: models.EncodeRequest, request: Request) -> Response:
+        """Turn items into rows of the space, of unit length."""
+        return json_response(await space.call(lambda found: service.encoded(found, body.items, body.of), slow=True))
+
+    for endpoint, answer in (
+        (search, models.SearchAnswer),
+        (classify, models.ClassifyAnswer),
+        (encode, models.EncodeAnswer),
+    ):
+        app.router.add_api_route(
+            f"/{endpoint.__name__}", endpoint, methods=["POST"], response_model=answer, responses=WITH_BODY,
+            route_class_override=JsonRoute, operation_id=endpoint.__name__,
+        )  # fmt: skip
+
+    @app.get("/items/{id:path}", response_model=models.ItemAnswer, responses=WITH_ID, operation_id="item")
+    async def item(id: Id, of: Of = None) -> Response:
+        """Give an item as it is stored."""
+        return json_response(await space.call(lambda found: service.item(found, id, of)))
+
+    @app.get("/similar/{id:path}", response_model=models.SearchAnswer, responses=WITH_ID, operation_id="similar")
+    async def similar(
+        id: Id,
+        of: Of = None,
+        k: Annotated[int, Query(ge=1, le=MAX_K)] = 10,
+        offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
+        filter: Annotated[str | None, Query(min_length=1, max_length=MAX_TEXT)] = None,
+    ) -> Response:
+        """Find items of the side `of` (by default the item's own) that are like an item."""
+        return json_response(await space.call(lambda found: service.similar(found, id, k, offset, of, filter)))
+
+
+def _query(body: models.SearchRequest) -> SpaceQuery:
+    return SpaceQuery(
+        body.q, k=body.k, offset=body.offset, of=body.of, read_as=body.read_as, where=body.filter, mode=body.mode,
+        distinct=body.distinct, substructure=body.substructure, similar_to=body.similar_to,
+        least_similarity=body.least_similarity, explain=body.explain,
+    )  # fmt: skip
+
+
+def _classified(body: models.ClassifyRequest, space: Any) -> bytes:
+    found = space.classify(body.items, body.labels, body.templates, body.k, body.abstain_below, body.synonyms, body.of)
+    return json_bytes(found.to_dict())

@@ -1,0 +1,40 @@
+"""What the service says of itself: what it serves, whether it is alive, whether it takes requests.
+
+Not about searching.
+"""
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from bridgehead.serve import models
+from bridgehead.serve.content import json_bytes
+from bridgehead.serve.refusals import ServiceRefusal, name_of
+from bridgehead.serve.service import Service
+from bridgehead.serve.space_routes import ERRORS, json_response
+
+_NOT_READY: dict[int | str, dict[str, Any]] = {
+    503: {"model": models.ErrorAnswer, "description": "the service is going down"}
+}
+
+
+def add_state_routes(app: FastAPI, space: Service) -> None:
+    """Add the routes."""
+
+    @app.get("/about", response_model=models.AboutAnswer, responses=ERRORS, operation_id="about")
+    async def about() -> Response:
+        """Say what is being served, what was measured of it, and whose data it is."""
+        return json_response(await space.about())
+
+    @app.get("/health", response_model=models.StateAnswer, operation_id="health")
+    async def health() -> Response:
+        """Say that the process answers."""
+        return json_response(json_bytes({"status": "alive"}))
+
+    @app.get("/ready", response_model=models.StateAnswer, responses=_NOT_READY, operation_id="ready")
+    async def ready() -> Response:
+        """Say whether requests are taken."""
+        if space.draining:
+            raise ServiceRefusal(503, name_of(503), "the service is going down", {"retry-after": "1"})
+        return json_response(json_bytes({"status": "ready"}))
