@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bridgehead.errors import BridgeheadError, StructureError
-from bridgehead.index import Item
-from bridgehead.search.answer import Answer, Hit
+from bridgehead.index import IndexState, Item
+from bridgehead.search.answer import Answer, Explanation, Hit
+from bridgehead.search.explain import explanations, similarities
 from bridgehead.search.query import Query
 from bridgehead.search.ranking import Asked, Page, find_pages
 from bridgehead.search.reading import Reading, other_readings, read_query
+from bridgehead.search.references import References
 
 if TYPE_CHECKING:
     from bridgehead.search.space import Space
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
 Outcome = Answer | BridgeheadError
 
 
-def answers(space: "Space", state: Any, queries: Sequence[Query]) -> list[Outcome]:
+def answers(space: "Space", state: IndexState, queries: Sequence[Query]) -> list[Outcome]:
     """Return for each query its answer, or the error that it deserves."""
     return answers_to(space, state, [_attempted(space, state, query) for query in queries])
 
 
-def answers_to(space: "Space", state: Any, asked: Sequence[Asked | BridgeheadError]) -> list[Outcome]:
+def answers_to(space: "Space", state: IndexState, asked: Sequence[Asked | BridgeheadError]) -> list[Outcome]:
     """As `answers`, for queries that were read, some with an error."""
     going = [one for one in asked if isinstance(one, Asked)]
     give_rows(space, state, going)
@@ -35,14 +37,14 @@ def answers_to(space: "Space", state: Any, asked: Sequence[Asked | BridgeheadErr
             for one in asked]  # fmt: skip
 
 
-def _attempted(space: "Space", state: Any, query: Query) -> Asked | BridgeheadError:
+def _attempted(space: "Space", state: IndexState, query: Query) -> Asked | BridgeheadError:
     try:
         return _asked(space, state, query)
     except BridgeheadError as error:
         return error
 
 
-def _asked(space: "Space", state: Any, query: Query) -> Asked:
+def _asked(space: "Space", state: IndexState, query: Query) -> Asked:
     wanted = space.side(query.of) if query.of is not None else None
     reading = read_query(query.text, state, space.kinds, query.read_as, wanted)
     others = other_readings(reading, state, space.kinds, query.read_as is not None)
@@ -65,7 +67,7 @@ def _is_unknown(one: Asked) -> bool:
     return one.reading.kind == "inchikey" and one.reading.item is None
 
 
-def give_rows(space: "Space", state: Any, asked: Sequence[Asked]) -> None:
+def give_rows(space: "Space", state: IndexState, asked: Sequence[Asked]) -> None:
     """Give each query its row in the space, or the reason why it has none; those of one side are encoded together."""
     to_encode: dict[str, list[Asked]] = {}
     for one in asked:
@@ -87,7 +89,7 @@ def give_rows(space: "Space", state: Any, asked: Sequence[Asked]) -> None:
 def _encode(space: "Space", side: str, group: Sequence[Asked]) -> None:
     texts = list(dict.fromkeys(one.reading.value for one in group))
     try:
-        encoded = space.encode(texts, side)
+        encoded = space.encoded(texts, side)
     except BridgeheadError as error:
         if len(texts) == 1:
             for one in group:
@@ -112,7 +114,7 @@ def _encode(space: "Space", side: str, group: Sequence[Asked]) -> None:
             one.reason = failure.reason
 
 
-def _items(state: Any, asked: Sequence[Asked]) -> dict[tuple[str, int], Item]:
+def _items(state: IndexState, asked: Sequence[Asked]) -> dict[tuple[str, int], Item]:
     """Return (side, number) -> item of all hits."""
     wanted: dict[str, dict[int, None]] = {}
     for one in asked:
@@ -125,24 +127,37 @@ def _items(state: Any, asked: Sequence[Asked]) -> dict[tuple[str, int], Item]:
     }
 
 
-def _answer(space: "Space", state: Any, one: Asked, items: Mapping[tuple[str, int], Item]) -> Answer:
+def _answer(space: "Space", state: IndexState, one: Asked, items: Mapping[tuple[str, int], Item]) -> Answer:
     of = space.names[one.target]
     if one.page is None:
         return Answer((), one.reading, of, readings=one.others)
     page = one.page
-    hits = _hits(one, page, [items[one.target, number] for number in page.found.numbers.tolist()])
+    hits = _hits(space, state, one, page, [items[one.target, number] for number in page.found.numbers.tolist()])
     return Answer(hits, one.reading, of, _note(one, page, of), one.others, page.more, page.n_searched)
 
 
-def _hits(one: Asked, page: Page, items: Sequence[Item]) -> tuple[Hit, ...]:
+def _hits(space: "Space", state: IndexState, one: Asked, page: Page, items: Sequence[Item]) -> tuple[Hit, ...]:
+    references = space.references.of(state)
+    cosines = similarities(state, one, page) if page.scored_by != "words" or one.query.explain else None
+    shares = _percentiles(one, references, cosines, len(items))
+    reasons: Sequence[Explanation | None] = [None] * len(items)
+    if one.query.explain:
+        reasons = explanations(state, one, page, references, cosines, shares)
     read_as = one.reading.kind if page.scored_by != "words" else "words"
-    found = page.found
+    of_hits = shares if page.scored_by != "words" else [None] * len(items)
     return tuple(
-        Hit(rank, item.id, score, item.item, shown_payload(item), read_as, None, also)
-        for rank, (item, score, also) in enumerate(
-            zip(items, found.scores.tolist(), page.also, strict=True), start=one.query.offset + 1
+        Hit(rank, item.id, score, item.item, shown_payload(item), read_as, share, also, reason)
+        for rank, (item, score, share, also, reason) in enumerate(
+            zip(items, page.found.scores.tolist(), of_hits, page.also, reasons, strict=True), one.query.offset + 1
         )
     )
+
+
+def _percentiles(one: Asked, references: References | None, cosines: Any, n_hits: int) -> list[float | None]:
+    if references is None or cosines is None or one.reading.side is None:
+        return [None] * n_hits
+    found = references.percentile(one.reading.side, one.target, cosines)
+    return [None] * n_hits if found is None else found.tolist()
 
 
 def _note(one: Asked, page: Page, of: str) -> str:

@@ -162,8 +162,7 @@ def _text_side(kinds: Mapping[str, str]) -> str:
 
 def _rows(space: "Space", side: str, texts: Sequence[str]) -> tuple[FloatArray, dict[int, str]]:
     """Return a row of the space for each text (n, d), zero where there is none, and why for those."""
-    found = space.encode(texts, side)
-    return found.rows, {one.position: one.reason for one in found.failures}
+    return space.encode(texts, side)
 
 
 def _prototypes(rows: FloatArray, prompts: Prompts, unheard: dict[int, str], side: str) -> FloatArray:

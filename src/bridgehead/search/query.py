@@ -5,12 +5,13 @@ name of a side, a field of the payload) is refused where it is asked. How a text
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from bridgehead.errors import ArgumentError
 from bridgehead.index import check_page
-from bridgehead.index.where import Where, parse_where
+from bridgehead.index.where import Where, parse_where, where_from_json
 from bridgehead.search.reading import READINGS, checked_text
 
 Mode = Literal["space", "words", "hybrid"]
@@ -23,10 +24,10 @@ class Query:
 
     `k` hits after the first `offset`. `of`: the side to find, by its shown name or "a"/"b"; by default the one that the
     text is not on. `read_as`: one of `READINGS`, or None for the first that fits. `where`: a condition on the payload,
-    as text (`ic50_nM < 100 and approved = true`) or as a `Where`. `mode`: "space" (nearest rows), "words" (BM25) or
-    "hybrid" (both lists, fused by rank). `distinct`: of items that are one thing, only the first is a hit.
-    `substructure`: SMILES or SMARTS that hits must contain. `similar_to`: a SMILES to which hits must have a Tanimoto
-    similarity of at least `least_similarity`. `explain`: say of each hit why it is there.
+    as text (`ic50_nM < 100 and approved = true`), as the object that is its JSON form, or as a `Where`. `mode`: "space"
+    (nearest rows), "words" (BM25) or "hybrid" (both lists, fused by rank). `distinct`: of items that are one thing,
+    only the first is a hit. `substructure`: SMILES or SMARTS that hits must contain. `similar_to`: a SMILES to which
+    hits must have a Tanimoto similarity of at least `least_similarity`. `explain`: say of each hit why it is there.
 
     Raises `ArgumentError`; `where` that cannot be read is refused here too.
     """
@@ -36,7 +37,7 @@ class Query:
     offset: int = 0
     of: str | None = None
     read_as: str | None = None
-    where: Where | str | None = None
+    where: Where | Mapping[str, Any] | str | None = None
     mode: Mode = "space"
     distinct: bool = False
     substructure: str | None = None
@@ -61,12 +62,21 @@ class Query:
                 raise ArgumentError(f"{name} = {getattr(self, name)!r}; expected True or False")
         _check_share(self.least_similarity)
 
+    @property
+    def condition(self) -> Where | None:
+        """What `where` came to, None where there is none."""
+        return self.where if isinstance(self.where, Where) else None
+
 
 def _read_where(where: Any) -> Where | None:
     if isinstance(where, str):
         return parse_where(where)
+    if isinstance(where, Mapping):
+        return where_from_json(where)
     if where is not None and not isinstance(where, Where):
-        raise ArgumentError(f"where is a {type(where).__name__} ({where!r:.80}); expected text, a Where, or None")
+        raise ArgumentError(
+            f"where is a {type(where).__name__} ({where!r:.80}); expected text, a JSON object, a Where, or None"
+        )
     return where
 
 

@@ -5,13 +5,13 @@ of those before it, in every mode. What is shown of an item is in `answering`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bridgehead.errors import BridgeheadError
-from bridgehead.index import Ranked
+from bridgehead.index import IndexState, Ranked
 from bridgehead.search.query import Query
 from bridgehead.search.reading import Reading
 from bridgehead.vectors import FloatArray, IntArray
@@ -27,7 +27,8 @@ _DEEPER = 4
 class Page:
     """What was found for one query: the hits of its page, the ids folded into each, and whether there are further.
 
-    `scored_by`: "space", "words" or "hybrid". `n_searched`: how many items could have been found.
+    `scored_by`: "space", "words" or "hybrid". `n_searched`: how many items could have been found;
+    `allowed` which ones, None for all.
     """
 
     found: Ranked
@@ -35,6 +36,7 @@ class Page:
     more: bool
     n_searched: int
     scored_by: str
+    allowed: IntArray | None
 
 
 @dataclass(eq=False)
@@ -55,7 +57,6 @@ class Asked:
     page: Page | None = None
     error: BridgeheadError | None = None
     others: tuple[str, ...] = ()
-    ranks: dict[str, int] = field(default_factory=dict)
 
     @property
     def mode(self) -> str:
@@ -70,7 +71,7 @@ class Asked:
         return (self.target, self.mode, query.k, query.offset, query.distinct, self.without, *filters)
 
 
-def find_pages(state: Any, asked: Sequence[Asked]) -> None:
+def find_pages(state: IndexState, asked: Sequence[Asked]) -> None:
     """Give each query its page, or the error of its filters; queries that are alike are looked up together."""
     groups: dict[tuple[Any, ...], list[Asked]] = {}
     for one in asked:
@@ -83,14 +84,14 @@ def find_pages(state: Any, asked: Sequence[Asked]) -> None:
                 one.error = error
 
 
-def allowed_numbers(state: Any, side: str, query: Query) -> IntArray | None:
+def allowed_numbers(state: IndexState, side: str, query: Query) -> IntArray | None:
     """Return the numbers (ascending) of the items of a side that pass the filters of a query, None where it has none.
 
     Raises `ArgumentError` for a field that no item has, and `StructureError` for a structure that cannot be read.
     """
     allowed: IntArray | None = None
-    if query.where is not None:
-        allowed = state.matching(side, query.where)
+    if (condition := query.condition) is not None:
+        allowed = state.matching(side, condition)
     if query.substructure is not None:
         from bridgehead.index.structures import substructure_numbers
 
@@ -103,7 +104,7 @@ def allowed_numbers(state: Any, side: str, query: Query) -> IntArray | None:
     return allowed
 
 
-def _find(state: Any, group: Sequence[Asked]) -> None:
+def _find(state: IndexState, group: Sequence[Asked]) -> None:
     first = group[0]
     query, target = first.query, first.target
     allowed = allowed_numbers(state, target, query)
@@ -112,22 +113,22 @@ def _find(state: Any, group: Sequence[Asked]) -> None:
         n_searched -= 1
     end = int(min(query.offset + query.k, n_searched))
     start = int(min(query.offset, n_searched))
-    lists = _Lists(state, target, first.mode, allowed, first.without)
+    lists = Lists(state, target, first.mode, allowed, first.without)
     if query.distinct:
         for one in group:
             found, also, more = _folded(lists, one, start, end)
-            one.page = Page(found, also, more, n_searched, first.mode)
+            one.page = Page(found, also, more, n_searched, first.mode, allowed)
         return
     for one, found in zip(group, lists.first(group, end + 1), strict=True):
         page = found.page(end - start, start)
-        one.page = Page(page, ((),) * len(page), len(found) > end, n_searched, first.mode)
+        one.page = Page(page, ((),) * len(page), len(found) > end, n_searched, first.mode, allowed)
 
 
 @dataclass(frozen=True)
-class _Lists:
+class Lists:
     """The list of one mode over the `allowed` items of a side, less the item `without`."""
 
-    state: Any
+    state: IndexState
     side: str
     mode: str
     allowed: IntArray | None
@@ -180,7 +181,7 @@ def _less(found: Ranked, number: int | None) -> Ranked:
     return Ranked(found.numbers[kept], found.scores[kept])
 
 
-def _folded(lists: "_Lists", one: Asked, start: int, end: int) -> tuple[Ranked, tuple[tuple[str, ...], ...], bool]:
+def _folded(lists: "Lists", one: Asked, start: int, end: int) -> tuple[Ranked, tuple[tuple[str, ...], ...], bool]:
     """Return a page of things, each by its first item, the ids folded into each, and whether there are further."""
     depth = _FIRST_FOLDED
     while True:
@@ -194,7 +195,7 @@ def _folded(lists: "_Lists", one: Asked, start: int, end: int) -> tuple[Ranked, 
     return Ranked(found.numbers[chosen], found.scores[chosen]), also, len(kept) > end
 
 
-def _things(state: Any, side: str, numbers: list[int]) -> tuple[list[int], dict[int, list[str]]]:
+def _things(state: IndexState, side: str, numbers: list[int]) -> tuple[list[int], dict[int, list[str]]]:
     """Return the positions of the first item of each thing, and the ids of the others under that position."""
     items = state.items(side, numbers)
     first_of: dict[Any, int] = {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bridgehead import molecules
 from bridgehead.errors import ArgumentError, StructureError
-from bridgehead.index import Index, Item
+from bridgehead.index import Index, IndexState, Item
 
 READINGS = ("id", "name", "inchikey", "smiles", "text")
 MAX_QUERY_LENGTH = 10_000
@@ -36,7 +36,7 @@ class Reading:
 
 
 def read_query(
-    text: str, index: Index, kinds: Mapping[str, str], read_as: str | None = None, of: str | None = None
+    text: str, index: Index | IndexState, kinds: Mapping[str, str], read_as: str | None = None, of: str | None = None
 ) -> Reading:
     """Return how `text` is read, in this order: id, exact name or synonym (normalised), InChIKey, SMILES, words.
 
@@ -63,7 +63,7 @@ def read_query(
         return _as_text(value, kinds, of)
     if read_as == "smiles":
         return _as_given_smiles(value, kinds)
-    attempts: dict[str, Callable[[str, Index, Mapping[str, str]], Reading | None]] = {
+    attempts: dict[str, Callable[[str, Index | IndexState, Mapping[str, str]], Reading | None]] = {
         "id": _as_id,
         "name": _as_name,
         "inchikey": _as_inchikey,
@@ -75,7 +75,9 @@ def read_query(
     return forced
 
 
-def other_readings(reading: Reading, index: Index, kinds: Mapping[str, str], forced: bool) -> tuple[str, ...]:
+def other_readings(
+    reading: Reading, index: Index | IndexState, kinds: Mapping[str, str], forced: bool
+) -> tuple[str, ...]:
     """Return the further ways, of `READINGS`, in which the text of a reading could be read in this index.
 
     `forced` says that the reading was asked for; otherwise those before it in the usual order were tried already.
@@ -121,7 +123,7 @@ def checked_text(text: str) -> str:
     return value
 
 
-def _as_id(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | None:
+def _as_id(value: str, index: Index | IndexState, kinds: Mapping[str, str]) -> Reading | None:
     found = index.by_id(value)
     if not found:
         return None
@@ -131,7 +133,7 @@ def _as_id(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | None
     return Reading("id", value, found[0].side, found[0], f"{said}; {_other_way()}")
 
 
-def _as_name(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | None:
+def _as_name(value: str, index: Index | IndexState, kinds: Mapping[str, str]) -> Reading | None:
     found = index.by_name(value)
     if not found:
         return None
@@ -142,7 +144,7 @@ def _as_name(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | No
     return Reading("name", value, found[0].side, found[0], f"{said}; {_other_way()}")
 
 
-def _as_inchikey(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | None:
+def _as_inchikey(value: str, index: Index | IndexState, kinds: Mapping[str, str]) -> Reading | None:
     key = value.upper()
     if not molecules.is_inchikey(key):
         return None
@@ -155,7 +157,7 @@ def _as_inchikey(value: str, index: Index, kinds: Mapping[str, str]) -> Reading 
     )
 
 
-def _as_smiles(value: str, index: Index, kinds: Mapping[str, str]) -> Reading | None:
+def _as_smiles(value: str, index: Index | IndexState, kinds: Mapping[str, str]) -> Reading | None:
     side = _side_of("molecule", kinds)
     if side is None or not molecules.reads_as_smiles(value):
         return None
@@ -186,7 +188,7 @@ def _side_of(kind: str, kinds: Mapping[str, str], avoid: str | None = None) -> s
     return next((side for side in sides if side != avoid), sides[0] if sides else None)
 
 
-def _named(item: Item, index: Index) -> str:
+def _named(item: Item, index: Index | IndexState) -> str:
     name = item.names[0] if item.names else item.item
     return f"the {index.sides[item.side].name} {_short(name)} (id {item.id})"
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.files import read_json, why_unreadable, write_json, write_npy
+from bridgehead.index import IndexState
 from bridgehead.vectors import FloatArray, IntArray, unit_rows
 
 REFERENCES = "references"
@@ -77,7 +78,7 @@ class References:
         read_json(source / _FILE, _FORMAT, _VERSION)
         try:
             quantiles = np.load(source / _QUANTILES, allow_pickle=False)
-            pairs = np.load(source / _PAIRS, allow_pickle=False, mmap_mode="r")
+            pairs = np.load(source / _PAIRS, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise RunStateError(f"{source} cannot be read ({why_unreadable(error)}); build the index again") from error
         if quantiles.shape != (len(_SIDES), len(LEVELS)) or pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -106,6 +107,24 @@ class References:
     @cached_property
     def _of_sides(self) -> dict[str, Floats]:
         return dict(zip(_SIDES, self.quantiles, strict=True))
+
+
+class KnownReferences:
+    """References of the builds that an index has had, each read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, References | None] = {}
+
+    def of(self, state: IndexState) -> References | None:
+        """Return the references of the build of a state, None where it carries none."""
+        folder = state.attached(REFERENCES)
+        if folder is None:
+            return None
+        key = str(folder)
+        if key not in self._known:
+            # Read whole, so it lasts when the build's folder is gone.
+            self._known[key] = References.load(folder)
+        return self._known[key]
 
 
 def _checked_pairs(pairs: Any, sizes: tuple[int, int]) -> IntArray:

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bridgehead.errors import BridgeheadError, UnknownIdError
-from bridgehead.index import Index, Item
+from bridgehead.index import Index, IndexState, Item
 from bridgehead.search.answer import Answer, Hit
 from bridgehead.search.answering import Outcome, answers, answers_to, give_rows, words_of
 from bridgehead.search.encoding import EncodedItems, Heads, QueryEncoder, encode_items
 from bridgehead.search.query import Query
 from bridgehead.search.ranking import Asked
 from bridgehead.search.reading import Reading, read_query
+from bridgehead.search.references import KnownReferences
+from bridgehead.vectors import FloatArray
 
 if TYPE_CHECKING:
     from bridgehead.search.classify import Classified
@@ -38,6 +40,7 @@ class Space:
         self.index = index
         self.heads = heads
         self.encoders = {"a": encoder_a, "b": encoder_b}
+        self.references = KnownReferences()
         self.names = dict(names or {side: facts.name for side, facts in index.sides.items()})
         self.kinds = dict(kinds or {side: facts.kind for side, facts in index.sides.items()})
 
@@ -89,7 +92,7 @@ class Space:
         """
         query = Query(id, k, offset, of, None, where, **further)
         with self.index.state() as state:
-            item = self._named(state, query.text, side)
+            item = self._named(state, id, side)
             target = self.side(of) if of is not None else item.side
             said = f"items near the {self.names[item.side]} {item.names[0] if item.names else item.id}"
             reading = Reading("id", query.text, item.side, item, said)
@@ -102,13 +105,17 @@ class Space:
         with self.index.state() as state:
             return self._named(state, id, side)
 
-    def encode(self, items: Sequence[str], side: str) -> EncodedItems:
-        """Return the rows of raw items of a side in the space, and why for those that have none.
+    def encode(self, items: Sequence[str], side: str) -> tuple[FloatArray, dict[int, str]]:
+        """Return the rows of raw items of a side in the space, and position -> reason for those that have none.
 
-        There is one row an item, (n, d) float32 of unit length; zero for an item in `failures`, which says why: it is
-        empty, cannot be read, or the encoder knows nothing of it. Raises `ArgumentError` for `side`.
+        There is one row an item, (n, d) float32 of unit length; zero for an item that is empty, cannot be read, or of
+        which the encoder knows nothing. Raises `ArgumentError` for `side`.
         """
-        own = self.side(side)
+        encoded = self.encoded(items, self.side(side))
+        return encoded.rows, {failure.position: failure.reason for failure in encoded.failures}
+
+    def encoded(self, items: Sequence[str], own: str) -> EncodedItems:
+        """As `encode`, for side "a" or "b", with what is known of each failure."""
         project = self.heads.project_a if own == "a" else self.heads.project_b
         return encode_items(self.encoders[own], project, items, self.names[own])
 
@@ -175,11 +182,11 @@ class Space:
         others = [other for other in self.names if other != side]
         return others[0] if others else next(iter(self.names))
 
-    def _named(self, state: Any, id: str, side: str | None) -> Item:
+    def _named(self, state: IndexState, id: str, side: str | None) -> Item:
         wanted = self.side(side) if side is not None else None
         for item in state.by_id(id):
             if wanted in (None, item.side):
-                return item  # type: ignore[no-any-return]
+                return item
         what = "item" if wanted is None else self.names[wanted]
         raise UnknownIdError(f"no {what} of this index has the id {id!r:.200}")
 
