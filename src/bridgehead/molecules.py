@@ -7,18 +7,22 @@ or pictures (`depict`). The size limits bound the time as well: at 1,000 atoms a
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from bridgehead.counter_ions import ACID_GROUPS, KNOWN_PARTNERS, NON_METALS, S_BLOCK
 from bridgehead.errors import MissingExtraError, StructureError
 from bridgehead.workers import Progress, map_chunks
 
 MAX_ATOMS = 1000
 MAX_LENGTH = 10_000
+MAX_PATTERN_ATOMS = 250
+MAX_PATTERN_LENGTH = 2000
+_MAX_RECURSIVE = 32
 _CHUNK = 512
 _SHOWN = 60
 _FEWEST_ATOMS = 5
@@ -29,43 +33,6 @@ _BOND_OR_BRACKET = re.compile(r"[=#\[\]]|\(.+\)")
 # The tokens of a SMILES. Most words fail here already, and RDKit is not loaded for them.
 _SMILES_TOKENS = re.compile(r"(?:\[[^\[\]]+\]|Br|Cl|[BCNOPSFIbcnops*]|->|<-|[-=#$:/\\~().%0-9+])+")
 _LOG_STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\]\s*")
-
-# Everything that is not a metal, metalloids included; s-block metals are counter-ions even when drawn with a bond.
-_NON_METALS = frozenset([0, 1, 2, 5, 6, 7, 8, 9, 10, 14, 15, 16, 17, 18, 32, 33, 34, 35, 36, 51, 52, 53, 54, 85, 86])
-_S_BLOCK = frozenset([3, 4, 11, 12, 19, 20, 37, 38, 55, 56, 87, 88])
-
-# What goes, level by level, as long as something else stays. Stereochemistry, isotopes and charge do not count here.
-_SOLVENTS = (
-    "CO CCO CCCO CC(C)O CCCCO CC(C)CO CC(C)(C)O OCCO CC(O)CO OCC(O)CO CC(C)=O CCC(C)=O CC#N CN(C)C=O CC(=O)N(C)C "
-    "CS(C)=O C1CCOC1 C1COCCO1 CCOCC COC(C)(C)C CCOC(C)=O CC(=O)OC(C)C ClCCl ClC(Cl)Cl Cc1ccccc1 c1ccccc1 CCCCCC "
-    "CCCCCCC C1CCCCC1 c1ccncc1 CN1CCCC1=O NC=O O=C=O"
-)
-_PLAIN_ACIDS = (
-    "C(=O)O CC(=O)O CCC(=O)O CCCC(=O)O OC(=O)C(F)(F)F OC(=O)O OC(=O)C(=O)O OC(=O)CC(=O)O OC(=O)CCC(=O)O "
-    "OC(=O)CCCCC(=O)O OC(=O)C=CC(=O)O CC(O)C(=O)O OCC(=O)O OC(=O)CC(O)C(=O)O OC(=O)C(O)C(O)C(=O)O "
-    "OC(=O)CC(O)(C(=O)O)CC(=O)O OCC(O)C(O)C(O)C(O)C(=O)O OC(=O)C(O)C(O)C(O)C(O)C(=O)O OCC(O)C(O)C(O)C(O)C(O)C(=O)O "
-    "CCCCCCCCCCCC(=O)O CCCCCCCCCCCCCCCC(=O)O CCCCCCCCCCCCCCCCCC(=O)O CS(=O)(=O)O CCS(=O)(=O)O OCCS(=O)(=O)O "
-    "OS(=O)(=O)CCS(=O)(=O)O OS(=O)(=O)C(F)(F)F OS(=O)(=O)c1ccccc1 Cc1ccc(cc1)S(=O)(=O)O Clc1ccc(cc1)S(=O)(=O)O "
-    "OS(=O)(=O)c1ccc2ccccc2c1 OS(=O)(=O)c1cccc2ccccc12 OS(=O)(=O)c1cccc2c1cccc2S(=O)(=O)O CC1(C)C2CCC1(CS(=O)(=O)O)"
-    "C(=O)C2 COS(=O)(=O)O CCOS(=O)(=O)O CCCCCCCCCCCCOS(=O)(=O)O C#N SC#N OC#N OC(=O)c1cc2ccccc2c(Cc2c3ccccc3cc(C(=O)O)"
-    "c2O)c1O"
-)
-_ACIDS_ALSO_DRUGS = (
-    "OC(=O)c1ccccc1 OC(=O)c1ccccc1O OC(=O)c1ccccc1C(=O)O OC(=O)c1ccc(O)cc1 OC(=O)c1ccc2ccccc2c1O OC(=O)C(O)c1ccccc1 "
-    "OC(=O)C=Cc1ccccc1 OC(=O)c1cccnc1 O=S1(=O)NC(=O)c2ccccc12 NC(CC(=O)O)C(=O)O NC(CCC(=O)O)C(=O)O OC(=O)C1CCC(=O)N1 "
-    "OC(=O)CNC(=O)c1ccccc1 CC1=CC(=O)NS(=O)(=O)O1 CC(=O)NCC(=O)O OC(=O)c1cc(O)c(O)c(O)c1 OCC(O)C1OC(=O)C(O)=C1O"
-)
-_BASES_ALSO_DRUGS = (
-    "NCCCCC(N)C(=O)O NC(CCCNC(N)=N)C(=O)O NC(Cc1c[nH]cn1)C(=O)O NCC(=O)O CNCC(O)C(O)C(O)C(O)CO NC(CO)(CO)CO NCCO "
-    "OCCNCCO OCCN(CCO)CCO C[N+](C)(C)CCO C[N+](C)(C)CC(=O)[O-] CN(C)CCO CCN(CC)CCO OCCN1CCCC1 OCCN1CCOCC1 NCCN CN CCN "
-    "CNC CCNCC CN(C)C CCN(CC)CC CC(C)(C)N CC(C)N C1CNCCN1 C1CCNCC1 C1CCNC1 C1COCCN1 C1CCCCC1NC1CCCCC1 "
-    "c1ccc(cc1)CNCCNCc1ccccc1 c1ccccc1CNCCc1ccccc1 NCc1ccccc1 C[N+](C)(C)C CC[N+](CC)(CC)CC CCCC[N+](CCCC)(CCCC)CCCC "
-    "NC(N)=N NC(N)=O"
-)
-_ACID_GROUPS = (
-    "[CX3](=O)[OX2H1,OX1-]", "[S,P,B]~[OX2H1,OX1-]", "[OX2H1,OX1-]c", "[#7-]", "[nH]",
-    "[NX3;H1,H2]([C,S]=O)[C,S]=O", "[NX3;H1,H2]S(=O)=O", "[OX2H1][NX3]C=O", "[OX2H1]C=C",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,8 +56,10 @@ class Identity:
     formula: str
 
 
-def parse(smiles: str, *, max_atoms: int = MAX_ATOMS, max_length: int = MAX_LENGTH) -> Any:
+def parse(smiles: str, *, max_atoms: int = MAX_ATOMS, max_length: int = MAX_LENGTH, hydrogens: bool = False) -> Any:
     """Return the RDKit molecule of a SMILES; white space at the ends is ignored.
+
+    `hydrogens` keeps those that are written as atoms of their own (`[H]`).
 
     Raises `StructureError` with RDKit's own reason, or when the text is empty, longer than `max_length` characters,
     holds white space inside (a name after the SMILES), or the molecule has more than `max_atoms` heavy atoms.
@@ -107,12 +76,36 @@ def parse(smiles: str, *, max_atoms: int = MAX_ATOMS, max_length: int = MAX_LENG
     if any(0xD800 <= ord(character) <= 0xDFFF for character in text):
         raise StructureError(f"{_short(text)!r} holds half a character; expected text that UTF-8 can write")
     with base.BlockLogs():
-        molecule = chem.MolFromSmiles(text)
+        molecule = _attempt(chem.MolFromSmiles, text, *([_with_hydrogens()] if hydrogens else []))
     if molecule is None:
         raise StructureError(f"{_short(text)!r} is not a valid SMILES: {_reason(text)}")
     if molecule.GetNumAtoms() > max_atoms:
         raise StructureError(f"{_short(text)!r} has {molecule.GetNumAtoms():,} atoms; at most {max_atoms:,} are read")
     return molecule
+
+
+def parse_pattern(smarts: str) -> Any:
+    """Return the RDKit query of a SMARTS: 1 to 250 atoms in 2,000 characters, `$(...)` 32 times at most.
+
+    An atom `[H]` is a condition on its neighbour. Raises `StructureError` with RDKit's reason, or when the text is
+    empty, holds white space or is beyond the limits. Nothing is printed. Whether a text is a SMILES or a SMARTS is
+    decided elsewhere (`index.structures`).
+    """
+    chem, base = _rdkit()
+    text = smarts.strip() if isinstance(smarts, str) else ""
+    if not text.isascii() or not text.isprintable() or len(text.split()) != 1 or len(text) > MAX_PATTERN_LENGTH:
+        expected = f"expected one such as 'c1ccccc1[OH]', at most {MAX_PATTERN_LENGTH:,} characters"
+        raise StructureError(f"{_short(text)!r} is no SMARTS; {expected}")
+    if text.count("$(") > _MAX_RECURSIVE:
+        raise StructureError(f"{_short(text)!r} holds $(...) more than {_MAX_RECURSIVE} times; write it with fewer")
+    with base.CaptureErrorLog() as log:
+        query = _attempt(chem.MolFromSmarts, text, True)
+        written = str(log.messages)
+    if query is None:
+        raise StructureError(f"{_short(text)!r} is not a valid SMARTS: {_first_line(written)}")
+    if not 1 <= query.GetNumAtoms() <= MAX_PATTERN_ATOMS:
+        raise StructureError(f"{_short(text)!r} has {query.GetNumAtoms():,} atoms; expected 1 to {MAX_PATTERN_ATOMS}")
+    return query
 
 
 def canonical_smiles(smiles: str) -> str:
@@ -225,6 +218,22 @@ def _identify_chunk(smiles: Sequence[str]) -> list[Identity | str]:
     return results
 
 
+def _attempt(read: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return read(*arguments)
+    except (RuntimeError, ValueError):
+        # RDKit breaks off at some texts, such as those with an element of number 200, instead of refusing them.
+        return None
+
+
+@lru_cache(maxsize=1)
+def _with_hydrogens() -> Any:
+    chem, _ = _rdkit()
+    settings = chem.SmilesParserParams()
+    settings.removeHs = False
+    return settings
+
+
 @lru_cache(maxsize=1)
 def _rdkit() -> tuple[Any, Any]:
     try:
@@ -239,15 +248,19 @@ def _reason(text: str) -> str:
     """Ask RDKit why a SMILES was refused."""
     chem, base = _rdkit()
     with base.CaptureErrorLog() as log:
-        unchecked = chem.MolFromSmiles(text, sanitize=False)
+        unchecked = _attempt(chem.MolFromSmiles, text, False)
         written = str(log.messages)
     if unchecked is not None:
         with base.BlockLogs():
             problems = chem.DetectChemistryProblems(unchecked)
         if problems:
             return str(problems[0].Message())
-    lines = [_LOG_STAMP.sub("", line).strip() for line in written.splitlines()]
-    return next((line for line in lines if line), "RDKit cannot read it")
+    return _first_line(written)
+
+
+def _first_line(written: str) -> str:
+    lines = (_LOG_STAMP.sub("", line).strip() for line in written.splitlines())
+    return next((line[:200] for line in lines if line), "RDKit cannot read it")
 
 
 def _short(text: str) -> str:
@@ -282,9 +295,9 @@ def _parents(molecule: Any) -> list[Any] | None:
     """
     chem, _ = _rdkit()
     atoms = list(molecule.GetAtoms())
-    if any(atom.GetDegree() and atom.GetAtomicNum() not in _NON_METALS | _S_BLOCK for atom in atoms):
+    if any(atom.GetDegree() and atom.GetAtomicNum() not in NON_METALS | S_BLOCK for atom in atoms):
         return [_without_dative_bonds(molecule)]
-    if any(atom.GetDegree() and atom.GetAtomicNum() in _S_BLOCK for atom in atoms):
+    if any(atom.GetDegree() and atom.GetAtomicNum() in S_BLOCK for atom in atoms):
         molecule = _without_salt_bonds(molecule)
     parts = chem.GetMolFrags(molecule, asMols=True)
     charged = any(atom.GetFormalCharge() for atom in molecule.GetAtoms())
@@ -320,14 +333,13 @@ def _plain(molecule: Any) -> str:
 @lru_cache(maxsize=1)
 def _known_partners() -> tuple[frozenset[str], ...]:
     chem, _ = _rdkit()
-    lists = (_SOLVENTS, _PLAIN_ACIDS, _ACIDS_ALSO_DRUGS, _BASES_ALSO_DRUGS)
-    return tuple(frozenset(_plain(chem.MolFromSmiles(text)) for text in known.split()) for known in lists)
+    return tuple(frozenset(_plain(chem.MolFromSmiles(text)) for text in known.split()) for known in KNOWN_PARTNERS)
 
 
 @lru_cache(maxsize=1)
 def _acid_patterns() -> tuple[Any, ...]:
     chem, _ = _rdkit()
-    return tuple(chem.MolFromSmarts(pattern) for pattern in _ACID_GROUPS)
+    return tuple(chem.MolFromSmarts(pattern) for pattern in ACID_GROUPS)
 
 
 def _is_acid(molecule: Any) -> bool:
@@ -358,10 +370,10 @@ def _without_salt_bonds(molecule: Any) -> Any:
     edited = chem.RWMol(molecule)
     for bond in list(edited.GetBonds()):
         ends = (bond.GetBeginAtom(), bond.GetEndAtom())
-        if not any(atom.GetAtomicNum() in _S_BLOCK for atom in ends):
+        if not any(atom.GetAtomicNum() in S_BLOCK for atom in ends):
             continue
         for atom in ends:
-            atom.SetFormalCharge(atom.GetFormalCharge() + (1 if atom.GetAtomicNum() in _S_BLOCK else -1))
+            atom.SetFormalCharge(atom.GetFormalCharge() + (1 if atom.GetAtomicNum() in S_BLOCK else -1))
         edited.RemoveBond(ends[0].GetIdx(), ends[1].GetIdx())
     cut = edited.GetMol()
     chem.SanitizeMol(cut, catchErrors=True)
