@@ -101,3 +101,15 @@ class MismatchError(BridgeheadError, ValueError):
 
 class NotFittedError(BridgeheadError, ValueError, AttributeError):
     """Something that must be fitted first is used before; the bases are those of scikit-learn's error of the name."""
+
+
+class ServiceError(BridgeheadError, RuntimeError):
+    """The service refused, failed, or could not be understood.
+
+    `status` is the HTTP status, None where there was no answer; `kind` the class of error that the service named, ""
+    where it named none; `retry_after` the seconds that it asked to wait, None where it asked for nothing.
+    """
+
+    def __init__(self, message: str, status: int | None = None, kind: str = "", retry_after: float | None = None):
+        super().__init__(message)
+        self.status, self.kind, self.retry_after = status, kind, retry_after
