@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.index import IndexState, Item, Ranked
-from bridgehead.index.words import matched_words
 from bridgehead.search.answer import Explanation, NearestPair
 from bridgehead.search.ranking import DEPTH, Asked, Lists, Page
 from bridgehead.search.references import References
@@ -39,6 +38,8 @@ def explanations(
     percentiles: list[Any],
 ) -> list[Explanation]:
     """Return for each hit of a page why it is there."""
+    from bridgehead.index.words import matched_words
+
     numbers = page.found.numbers
     nearest = nearest_pairs(state, one, numbers, references)
     ranks = _ranks(state, one, page)
