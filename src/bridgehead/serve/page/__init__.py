@@ -19,8 +19,26 @@ _MEDIA_TYPES = {
 PAGE_FILES = (
     "index.html",
     "style.css",
+    "cards.css",
     "icon.svg",
+    "theme.js",
     "page.js",
+    "state.js",
+    "service.js",
+    "elements.js",
+    "facts.js",
+    "conditions.js",
+    "searching.js",
+    "reading.js",
+    "filters.js",
+    "results.js",
+    "card.js",
+    "panels.js",
+    "faults.js",
+    "dialogs.js",
+    "keys.js",
+    "classify.js",
+    "about.js",
 )
 """Every file of the page: "index.html" is the page itself, the others are asked for as `static/{name}`."""
 

@@ -1,0 +1,92 @@
+/* Elements of the page, made without markup: every text enters as a text node, so nothing that the service returns can
+   become an element, an attribute that runs, or a style. Not about what is shown. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function put(element, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "on") for (const [event, does] of Object.entries(value)) element.addEventListener(event, does);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else if (name === "value" || name === "checked" || name === "selected") element[name] = value;
+    else if (/^(on|style$|srcdoc$)/.test(name)) throw new TypeError(`${name} is not set on elements`);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/* An element with properties (attributes, and `on`, `data`, `value`) and children (elements and texts; null is left out). */
+export function h(name, properties = {}, ...children) {
+  return put(document.createElement(name), properties, children);
+}
+
+export function svg(name, properties = {}, ...children) {
+  return put(document.createElementNS(SVG, name), properties, children);
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+export function count(number) {
+  return Number(number).toLocaleString("en-US");
+}
+
+/* A cosine or score with the digits that mean something, and a true minus sign. */
+export function score(value) {
+  if (typeof value !== "number" || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  return value.toFixed(size >= 10 ? 1 : size > 0 && size < 0.05 ? 4 : 3).replace("-", "\u2212");
+}
+
+/* A value of a payload as one text: lists with semicolons, objects as JSON. */
+export function shown(value) {
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return value.map(shown).join("; ");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+export function shortened(text, most) {
+  const letters = Array.from(text);
+  return letters.length <= most ? text : `${letters.slice(0, most - 1).join("").trimEnd()}…`;
+}
+
+/* Say a sentence to screen readers; the same sentence twice is said twice. */
+export function say(sentence) {
+  const region = byId("said");
+  region.textContent = "";
+  requestAnimationFrame(() => (region.textContent = sentence));
+}
+
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Without a secure context there is no clipboard object: the old way still works.
+    const field = h("textarea", { class: "unseen", "aria-hidden": "true" });
+    field.value = text;
+    const before = document.activeElement;
+    (document.querySelector("dialog[open]") ?? document.body).append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    before?.focus();
+    return done;
+  }
+}
+
+/* A button that copies `text` when pressed and says so in its place. */
+export function copyButton(label, text, what) {
+  const button = h("button", { type: "button", on: { click: async () => {
+    const done = await copy(typeof text === "function" ? text() : text);
+    say(done ? `${what} copied` : `${what} could not be copied`);
+    button.textContent = done ? "Copied" : "Not copied";
+    setTimeout(() => (button.textContent = label), 1600);
+  } } }, label);
+  return button;
+}

@@ -1,0 +1,101 @@
+/* From a state of the page to what is shown of it: asks the service, cancels what was asked before, and tells hits,
+   readings and faults to those who show them. */
+
+import { byId, count, fill, say } from "./elements.js";
+import { asFault, faultPanel, forget, succeeded } from "./faults.js";
+import { known, sideOf } from "./facts.js";
+import { filterOf } from "./conditions.js";
+import { faultOfFilters, showFilters } from "./filters.js";
+import { showReading } from "./reading.js";
+import { showAnswer, showSkeleton, showStart } from "./results.js";
+import { ask } from "./service.js";
+import { PAGE_SIZE } from "./state.js";
+
+let running = null;
+
+/* The body of `/search` for a state. */
+export function questionOf(state, changes = {}) {
+  return {
+    q: state.q, k: PAGE_SIZE, offset: (state.page - 1) * PAGE_SIZE, filter: filterOf(state.filter), of: state.of || null,
+    read_as: state.as || null, mode: state.mode, distinct: state.distinct, substructure: state.sub || null,
+    similar_to: state.near || null, ...(state.near ? { least_similarity: Number(state.least) } : {}), ...changes,
+  };
+}
+
+/* Stop the search that runs; says whether there was one. */
+export function stop() {
+  forget();
+  if (!running) return false;
+  running.abort();
+  running = null;
+  fill(byId("results"));
+  byId("results").removeAttribute("aria-busy");
+  say("Search stopped");
+  return true;
+}
+
+export async function search(state, why) {
+  running?.abort();
+  running = null;
+  forget();
+  const place = byId("results");
+  if (!state.q.trim()) {
+    showReading(byId("reading"), null);
+    showFilters(byId("filters"), null, state);
+    place.removeAttribute("aria-busy");
+    return showStart(place);
+  }
+  const control = (running = new AbortController());
+  showFilters(byId("filters"), targetOf(state, place), state);
+  place.setAttribute("aria-busy", "true");
+  // A quick answer replaces the old hits at once; only who waits sees the skeleton.
+  const soon = setTimeout(() => showSkeleton(place), place.querySelector(".hits") ? 150 : 0);
+  say("Searching");
+  try {
+    const answer = await ask("search", { body: questionOf(state), signal: control.signal });
+    if (running !== control) return;
+    clearTimeout(soon);
+    succeeded();
+    place.dataset.of = answer.of;
+    shown(place, answer, state, why);
+  } catch (error) {
+    clearTimeout(soon);
+    if (running === control && error.name !== "AbortError") failed(place, asFault(error), state);
+  } finally {
+    clearTimeout(soon);
+    if (running === control) {
+      running = null;
+      place.removeAttribute("aria-busy");
+    }
+  }
+}
+
+function targetOf(state, place) {
+  const drawn = known()?.sides.find((side) => side.kind === "molecule");
+  return sideOf(state.of) ?? sideOf(place.dataset.of) ?? drawn ?? known()?.sides[0] ?? null;
+}
+
+function shown(place, answer, state, why) {
+  showReading(byId("reading"), answer, state);
+  showFilters(byId("filters"), sideOf(answer.of) ?? null, state);
+  showAnswer(place, answer, state, (hit) => explained(state, hit));
+  const n = answer.hits.length;
+  say(n ? `${n} hits, ${count(answer.offset + 1)} to ${count(answer.offset + n)}, of ${count(answer.n_searched)} ${answer.of} items` : "No hits");
+  if (why === "page" || why === "link" || why === "history" && !document.activeElement?.closest("form")) {
+    byId("results-title")?.focus({ preventScroll: why === "history" });
+    if (why !== "history") window.scrollTo({ top: 0 });
+  }
+}
+
+/* The explanation of one hit: the same question again, for its place alone. */
+async function explained(state, hit) {
+  const answer = await ask("search", { body: questionOf(state, { k: 1, offset: hit.rank - 1, explain: true }) });
+  return answer.hits.find((one) => one.id === hit.id)?.explanation ?? null;
+}
+
+function failed(place, fault, state) {
+  showReading(byId("reading"), null);
+  const told = fault.kind === "refused" ? faultOfFilters(fault.message, state) : null;
+  showFilters(byId("filters"), targetOf(state, place), state, told);
+  fill(place, faultPanel(fault, () => search(state, "again")));
+}
