@@ -144,7 +144,7 @@ class Classified:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows of the space (n lists of `dim` numbers), in order, without the items in `failures`."""
+    """Rows of the space, one an item in order (lists of `dim` numbers); zero for the items in `failures`."""
 
     of: str
     dim: int

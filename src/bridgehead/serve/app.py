@@ -16,6 +16,7 @@ from starlette.responses import Response
 from bridgehead import __version__
 from bridgehead.serve.guard import LOOPBACK, Exchange, Guard
 from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.log import RequestLog
 from bridgehead.serve.page_routes import add_page_routes
 from bridgehead.serve.refusals import error_response, name_of, validation_message
 from bridgehead.serve.service import Service
@@ -33,11 +34,12 @@ def make_app(
     settings: ServeSettings | None = None,
     token: str | None = None,
     hosts: frozenset[str] | None = LOOPBACK,
+    log: RequestLog | None = None,
 ) -> FastAPI:
     """Return the application that answers for the space in `holder`.
 
     `token`: demanded from everybody where given. `hosts`: names that the Host header may have (a page elsewhere that
-    calls itself this machine is refused), None for any.
+    calls itself this machine is refused), None for any. `log`: where requests are told, by default to standard error.
     """
     settings = settings or ServeSettings()
     service = Service(holder, settings)
@@ -57,15 +59,17 @@ def make_app(
     app.state.service = service
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_middleware(Guard, token=token, hosts=hosts, most=settings.max_body_bytes, told=_nobody)
+    log = log or RequestLog(settings.log_queries)
+
+    def told(exchange: Exchange) -> None:
+        service.measures.told(exchange.route, exchange.status, exchange.seconds)
+        log.request(exchange)
+
+    app.add_middleware(Guard, token=token, hosts=hosts, most=settings.max_body_bytes, told=told)
     add_space_routes(app, service)
     add_page_routes(app, service)
     add_state_routes(app, service)
     return app
-
-
-def _nobody(exchange: Exchange) -> None:
-    return
 
 
 async def _http_error(request: Request, error: Any) -> Response:

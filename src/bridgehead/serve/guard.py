@@ -26,10 +26,10 @@ LOOPBACK = frozenset(["127.0.0.1", "localhost", "::1", "[::1]"])
 class Exchange:
     """One request and its answer, as the log and the metrics know it."""
 
-    __slots__ = ("began", "bytes_in", "bytes_out", "error", "request_id", "scope", "status")
+    __slots__ = ("began", "bytes_in", "bytes_out", "error", "method", "request_id", "scope", "status")
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, scope: Scope, method: str) -> None:
+        self.scope, self.method = scope, method
         self.began = time.perf_counter()
         self.request_id = uuid.uuid4().hex[:16]
         self.status = 0
@@ -62,10 +62,11 @@ class Guard:
             return await self.app(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
-        without_body = scope["method"] == "HEAD"
+        method = scope["method"]
+        without_body = method == "HEAD"
         # The server looks at its own scope for the method: this one is ours.
-        scope = {**scope, "method": "GET" if without_body else scope["method"]}
-        exchange = Exchange(scope)
+        scope = {**scope, "method": "GET" if without_body else method}
+        exchange = Exchange(scope, method)
         scope["request_id"] = exchange.request_id
         answer = _sender(exchange, send, without_body)
         try:

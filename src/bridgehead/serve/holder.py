@@ -6,7 +6,7 @@ Not about requests.
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +22,15 @@ class SpaceHolder:
     space: Space
     folder: Path | None = None
     heads: str = "refit"
-    exchanges: int = 0
+    _prepare: Callable[[Any], None] = field(default=lambda space: None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _borrowers: Counter[int] = field(default_factory=Counter, repr=False)
     _replaced: dict[int, Space] = field(default_factory=dict, repr=False)
+
+    def prepare(self, work: Callable[[Any], None]) -> None:
+        """Call `work` with the present space now, and with each successor before it serves."""
+        self._prepare = work
+        work(self.space)
 
     @contextmanager
     def borrowed(self) -> Iterator[Any]:
@@ -40,9 +45,9 @@ class SpaceHolder:
 
     def exchange(self, successor: Space) -> None:
         """Serve `successor` from now on; the space before is closed when nobody uses it any more."""
+        self._prepare(successor)
         with self._lock:
             before, self.space = self.space, successor
-            self.exchanges += 1
             idle = not self._borrowers[id(before)]
             if not idle:
                 self._replaced[id(before)] = before

@@ -48,9 +48,12 @@ def serve(
         from bridgehead.serve.app import make_app
         from bridgehead.serve.guard import LOOPBACK
         from bridgehead.serve.holder import SpaceHolder
+        from bridgehead.serve.log import RequestLog, log_the_server
 
+        log = RequestLog(settings.log_queries)
+        log_the_server(log)
         holder = SpaceHolder(open_space(run, heads=heads), Path(run), heads)
-        app = make_app(holder, settings, token, LOOPBACK if is_loopback(host) else None)
+        app = make_app(holder, settings, token, LOOPBACK if is_loopback(host) else None, log)
         run_server(app, listener, settings, lambda: opened(address_of(listener, host)))
 
 

@@ -225,7 +225,7 @@ class FailureAnswer(BaseModel):
 
 
 class EncodeAnswer(BaseModel):
-    """Rows of the space: one an item, in order, without those in `failures`."""
+    """Rows of the space, one an item in order, of unit length; zero for the items in `failures`."""
 
     of: str
     dim: int

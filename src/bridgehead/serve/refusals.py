@@ -24,13 +24,9 @@ class ServiceRefusal(Exception):
         self.status, self.kind, self.headers = status, kind, dict(headers or {})
 
 
-class NoSuchItem(errors.BridgeheadError, LookupError):
-    """No item has the id that was asked for."""
-
-
 # Errors about what was asked; the first class that fits counts. All others are ours.
 _STATUS: tuple[tuple[type[BaseException], int], ...] = (
-    (NoSuchItem, 404),
+    (errors.UnknownIdError, 404),
     (errors.StructureError, 422),
     (errors.ArgumentError, 422),
     (errors.NonFiniteRowsError, 422),

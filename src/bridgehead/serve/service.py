@@ -18,8 +18,8 @@ from bridgehead.serve.about import about_content
 from bridgehead.serve.content import encode_content, item_content, json_bytes, search_content
 from bridgehead.serve.holder import SpaceHolder
 from bridgehead.serve.lanes import Lane
+from bridgehead.serve.measures import Measures, TimedEncoder
 from bridgehead.serve.pictures import Pictures
-from bridgehead.serve.refusals import NoSuchItem
 from bridgehead.serve.settings import ServeSettings
 
 Call = Callable[[Any], Any]
@@ -38,11 +38,17 @@ class Service:
 
     def __init__(self, holder: SpaceHolder, settings: ServeSettings) -> None:
         self.holder, self.settings = holder, settings
+        self.measures = Measures()
         self.draining = False
         limits = (settings.time_limit, settings.retry_after)
-        self.searches = Lane("search", self._answer, settings.queue, settings.max_batch, *limits)
+        self.searches = Lane(
+            "search", self._answer, settings.queue, settings.max_batch, *limits, self.measures.batch.observe
+        )
         self.slow = Lane("slow", self._answer, settings.slow_queue, 1, *limits)
         self.pictures = Pictures(self._draw, settings.pictures)
+        holder.prepare(self._timed)
+        lanes = {lane.name: partial(_length, lane) for lane in (self.searches, self.slow)}
+        self.measures.watch(lanes, self._facts)
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -90,8 +96,21 @@ class Service:
         """Return what `work` gives for the space, in a worker thread."""
         return await (self.slow if slow else self.searches).put(work)
 
+    def _timed(self, space: Any) -> None:
+        for side, encoder in space.encoders.items():
+            space.encoders[side] = TimedEncoder(encoder, self.measures.encode.observe)
+
+    def _facts(self) -> dict[str, dict[str, float]]:
+        with self.holder.borrowed() as space:
+            names, index = space.names, space.index
+            return {
+                "index_items": {names[side]: index.size(side) for side in index.sides},
+                "index_change": {"": index.change},
+            }
+
     def _answer(self, asked: Sequence[Any]) -> list[Any]:
         results: list[Any] = [None] * len(asked)
+        start = time.perf_counter()
         with self.holder.borrowed() as space:
             places = [i for i, one in enumerate(asked) if isinstance(one, Question)]
             for i, body in zip(places, _bodies(space, [asked[i] for i in places]), strict=True):
@@ -99,13 +118,19 @@ class Service:
             for i, one in enumerate(asked):
                 if not isinstance(one, Question):
                     results[i] = _caught(one, space)
+        self.measures.answer.observe(time.perf_counter() - start)
         return results
 
     async def _look_out(self) -> None:
         while True:
             await asyncio.sleep(self.settings.look_seconds)
             with contextlib.suppress(Exception):
-                await asyncio.to_thread(self.holder.follow)
+                if await asyncio.to_thread(self.holder.follow):
+                    self.measures.exchanges.inc()
+
+
+def _length(lane: Lane) -> float:
+    return lane.waiting
 
 
 def similar(space: Any, identifier: str, k: int, offset: int, of: str | None, where: str | None) -> bytes:
@@ -122,11 +147,8 @@ def item(space: Any, identifier: str, of: str | None) -> bytes:
 
 
 def _stored_item(identifier: str, of: str | None, space: Any) -> tuple[Any, str]:
-    """Return an item and the kind of its side; raises `NoSuchItem`."""
-    side = None if of is None else space.side(of)
-    found = next((one for one in space.index.by_id(identifier) if side in (None, one.side)), None)
-    if found is None:
-        raise NoSuchItem(f"no item has the id {identifier[:80]!r}")
+    """Return an item and the kind of its side; raises `UnknownIdError`."""
+    found = space.item(identifier, of)
     return found, space.kinds[found.side]
 
 
@@ -140,11 +162,21 @@ def encoded(space: Any, items: Sequence[str], of: str) -> bytes:
 def _bodies(space: Any, questions: Sequence[Question]) -> list[Any]:
     if not questions:
         return []
-    answers = space.answer_all([one.query for one in questions])
+    answers = _answers(space, [one.query for one in questions])
     return [
         answer if isinstance(answer, BaseException) else _body_of(space, one, answer)
         for one, answer in zip(questions, answers, strict=True)
     ]
+
+
+def _answers(space: Any, queries: Sequence[Query]) -> list[Any]:
+    """Return an answer or an error for each query; a fault of ours with one of them costs the others nothing."""
+    try:
+        return list(space.answer_all(queries))
+    except Exception as error:
+        if len(queries) == 1:
+            return [error]
+        return [_answers(space, [query])[0] for query in queries]
 
 
 def _body_of(space: Any, asked: Question, answer: Any) -> bytes:

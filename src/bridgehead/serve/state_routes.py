@@ -6,6 +6,7 @@ Not about searching.
 from typing import Any
 
 from fastapi import FastAPI
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
 from bridgehead.serve import models
@@ -26,6 +27,11 @@ def add_state_routes(app: FastAPI, space: Service) -> None:
     async def about() -> Response:
         """Say what is being served, what was measured of it, and whose data it is."""
         return json_response(await space.about())
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        page = await space.aside(space.measures.page)
+        return Response(page, headers={"cache-control": "no-store"}, media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/health", response_model=models.StateAnswer, operation_id="health")
     async def health() -> Response:

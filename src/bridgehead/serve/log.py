@@ -1,0 +1,84 @@
+"""The log: one JSON object a line on standard error, without what was asked unless that is wanted.
+
+A line has the request's id, which the client has too. Errors of ours are told by class and place, since a message may
+hold a payload. Not about metrics (`measures`).
+"""
+
+import json
+import logging
+import sys
+import time
+import traceback
+from datetime import UTC, datetime
+from typing import IO, Any
+
+from bridgehead.serve.guard import Exchange
+
+
+class RequestLog:
+    """Writes lines to `stream` (standard error by default); `with_queries` adds what was asked and messages."""
+
+    def __init__(self, with_queries: bool = False, stream: IO[str] | None = None) -> None:
+        self._with_queries = with_queries
+        self._stream = stream
+
+    def request(self, exchange: Exchange) -> None:
+        """Write the line of a request."""
+        content: dict[str, Any] = {
+            "event": "request",
+            "id": exchange.request_id,
+            "method": exchange.method,
+            "route": exchange.route,
+            "status": exchange.status,
+            "ms": round(1e3 * exchange.seconds, 2),
+            "bytes_in": exchange.bytes_in,
+            "bytes_out": exchange.bytes_out,
+        }
+        error = exchange.error
+        if error is not None:
+            content["error"] = type(error).__name__
+            if exchange.status >= 500 and exchange.status not in (503, 504):
+                content["at"] = _places(error)
+        if self._with_queries:
+            content["asked"] = exchange.scope.get("asked") or exchange.scope.get("path", "")
+            if error is not None:
+                content["message"] = str(error)[:1000]
+        self.write("error" if "at" in content else "info", content)
+
+    def write(self, level: str, content: dict[str, Any]) -> None:
+        """Write a line; a log that cannot be written ends nothing."""
+        now = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
+        line = json.dumps({"time": now, "level": level, **content}, default=str)
+        try:
+            (self._stream or sys.stderr).write(line + "\n")
+        except (OSError, ValueError):
+            return
+
+
+class ServerLines(logging.Handler):
+    """What the server underneath logs, as lines of the same kind; exceptions by class and place."""
+
+    def __init__(self, log: RequestLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        content: dict[str, Any] = {"event": "server", "message": record.getMessage()[:1000]}
+        if record.exc_info and record.exc_info[1] is not None:
+            content |= {"error": type(record.exc_info[1]).__name__, "at": _places(record.exc_info[1])}
+        self._log.write(record.levelname.lower(), content)
+
+
+def log_the_server(log: RequestLog) -> None:
+    """Send what uvicorn and asyncio log to `log` alone."""
+    for name in ("uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers = [ServerLines(log)]
+        logger.propagate = False
+
+
+def _places(error: BaseException) -> list[str]:
+    """Return the last calls that led to an error, as module files and lines without their folders."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    return [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
