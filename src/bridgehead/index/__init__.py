@@ -8,8 +8,7 @@ from bridgehead.index.build import IndexFacts, build_index
 from bridgehead.index.items import Item, WordHit, item_hash
 from bridgehead.index.open import Index, IndexState, SideFacts, open_index
 from bridgehead.index.side import IndexSide
-from bridgehead.index.tuning import VectorFacts
-from bridgehead.index.vectors import Ranked, check_page
+from bridgehead.index.vectors import Ranked, RowShards, SideView, VectorFacts, VectorPlan, check_page
 
 __all__ = [
     "Index",
@@ -18,8 +17,11 @@ __all__ = [
     "IndexState",
     "Item",
     "Ranked",
+    "RowShards",
     "SideFacts",
+    "SideView",
     "VectorFacts",
+    "VectorPlan",
     "WordHit",
     "build_index",
     "check_page",

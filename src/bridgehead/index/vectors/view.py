@@ -1,0 +1,230 @@
+"""One state of a side, ready to be searched: the rows of the build, without those removed, with those added since.
+
+Candidates come from FAISS, and from a plain scan of the added rows; both are scored exactly and merged. Owns pages,
+ties and filters. Where the state comes from (SQLite) is not its matter.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bridgehead.errors import ArgumentError, ShapeError
+from bridgehead.index.vectors.base import BaseVectors
+from bridgehead.index.vectors.ranked import Ranked, check_page, no_hits
+from bridgehead.index.vectors.scoring import best_of, cosines, margin, rank_among
+from bridgehead.index.vectors.selection import Selection, places_of
+from bridgehead.vectors import FloatArray, IntArray, check_rows, unit_rows
+
+FIRST_PAGES = 32
+GROWTH = 4
+_NEARLY_TIED = 1e-6
+_FEW_ALLOWED = 4096
+
+
+class SideView:
+    """One immutable state of a side, shared by threads.
+
+    `base`: the vectors of the build. `added_numbers` (m,) ascending, all above those of the base or not in it,
+    `added_rows` (m, d) float16: what was added since. `removed_numbers`: numbers of the base that are gone.
+    """
+
+    def __init__(
+        self,
+        base: BaseVectors,
+        added_numbers: IntArray | None = None,
+        added_rows: npt.NDArray[np.float16] | None = None,
+        removed_numbers: IntArray | None = None,
+    ) -> None:
+        self.base = base
+        self.dim = base.facts.dim
+        self._added = _integers(added_numbers)
+        given = added_rows if added_rows is not None else np.zeros((0, self.dim), np.float16)
+        self._added_rows = np.asarray(given, dtype=np.float16)
+        if self._added_rows.shape != (len(self._added), self.dim):
+            raise ShapeError(
+                f"{len(self._added)} added numbers and rows of shape {self._added_rows.shape}; expected one row of "
+                f"{self.dim} columns for each"
+            )
+        gone = places_of(base.numbers, _integers(removed_numbers))
+        self._live = self._without(gone[gone >= 0])
+
+    def _without(self, places: IntArray) -> Selection | None:
+        if not len(places):
+            return None
+        mask = np.ones(len(self.base), bool)
+        mask[places] = False
+        return Selection(mask)
+
+    def __len__(self) -> int:
+        return (len(self.base) if self._live is None else self._live.count) + len(self._added)
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int | np.integer) and self._place(int(number)) is not None
+
+    def numbers(self) -> IntArray:
+        """Return the numbers of all items of this state, ascending."""
+        return self._all_numbers
+
+    @cached_property
+    def _all_numbers(self) -> IntArray:
+        kept = self.base.numbers if self._live is None else self.base.numbers[self._live.mask]
+        return np.sort(np.concatenate([kept, self._added])) if len(self._added) else kept
+
+    def row(self, number: int) -> FloatArray:
+        """Return the row (d,) of an item, float32 of unit length; a zero row stays zero. Raises `ArgumentError`."""
+        row: FloatArray = self.rows(np.array([number], np.int64))[0]
+        return row
+
+    def rows(self, numbers: Any) -> FloatArray:
+        """Return the rows (m, d) of items, float32 of unit length. Raises `ArgumentError` for one that is not there."""
+        stored = np.zeros((len(numbers), self.dim), np.float32)
+        for position, number in enumerate(np.asarray(numbers, np.int64).tolist()):
+            stored[position] = self._stored(number)
+        rows: FloatArray = unit_rows(stored)
+        return rows
+
+    def _stored(self, number: int) -> npt.NDArray[np.float16]:
+        found = self._place(number)
+        if found is None:
+            raise ArgumentError(f"there is no item of number {number} in this side; it has {len(self):,} items")
+        rows, place = found
+        stored: npt.NDArray[np.float16] = rows[place]
+        return stored
+
+    def _place(self, number: int) -> tuple[npt.NDArray[np.float16], int] | None:
+        place = int(np.searchsorted(self._added, number))
+        if place < len(self._added) and self._added[place] == number:
+            return self._added_rows, place
+        place = int(places_of(self.base.numbers, np.array([number]))[0])
+        if place < 0 or (self._live is not None and not self._live.mask[place]):
+            return None
+        return self.base.rows, place
+
+    def search(self, queries: Any, k: int, offset: int = 0, allowed: IntArray | None = None) -> list[Ranked]:
+        """Return for each query row (m, d) the hits number offset + 1 to offset + k.
+
+        The score is the cosine of the query with the stored row. `allowed`: ascending numbers that may be found, None
+        for all. Fewer hits are returned when there are fewer items; a zero query has no direction and gets none. Pages
+        of one query never overlap. Raises `ArgumentError` (k < 1, offset < 0), `ShapeError` and `NonFiniteRowsError`.
+        """
+        check_page(k, offset)
+        queries = unit_rows(check_rows(queries, "query rows"), dtype=np.float64)
+        if queries.shape[1] != self.dim:
+            raise ShapeError(f"query rows have {queries.shape[1]} columns; the index has {self.dim}")
+        scope = _Scope(self, allowed)
+        first = scope.first_candidates(queries)
+        return [
+            scope.ranked(query, min(offset + k, scope.size), found).page(k, offset)
+            for query, found in zip(queries, first, strict=True)
+        ]
+
+    def rank_of(self, query: Any, number: int) -> int:
+        """Return the exact rank (from 1) of item `number` among all items for one query (d,), ties by number.
+
+        Reads every row, in blocks. Raises `ArgumentError` (no such item), `ShapeError` and `NonFiniteRowsError`.
+        """
+        unit = unit_rows(check_rows(np.asarray(query)[None], "query rows"), dtype=np.float64)[0]
+        own = float(cosines(self._stored(number)[None], unit)[0])
+        live = self._live.mask if self._live is not None else None
+        before = rank_among(self.base.rows, unit, own, self.base.numbers < number, live)
+        return 1 + before + rank_among(self._added_rows, unit, own, self._added < number, None)
+
+
+class _Scope:
+    """What one search may find: the whole view, or the allowed part of it."""
+
+    def __init__(self, view: SideView, allowed: IntArray | None) -> None:
+        self.base = view.base
+        self.selection = view._live
+        self.added, self.added_rows = view._added, view._added_rows
+        if allowed is not None:
+            self._narrow(_integers(allowed))
+        self.n_base = len(self.base) if self.selection is None else self.selection.count
+        self.size = self.n_base + len(self.added)
+        self.exact = self.selection is not None and self._few(allowed is not None)
+
+    def _narrow(self, allowed: IntArray) -> None:
+        places = places_of(self.base.numbers, allowed)
+        mask = np.zeros(len(self.base), bool)
+        mask[places[places >= 0]] = True
+        self.selection = Selection(mask & self.selection.mask if self.selection is not None else mask)
+        kept = places_of(self.added, allowed)
+        kept = np.sort(kept[kept >= 0])
+        self.added, self.added_rows = self.added[kept], self.added_rows[kept]
+
+    def _few(self, filtered: bool) -> bool:
+        """Return whether scanning what is left is about as cheap as asking FAISS, which would be less exact."""
+        share = len(self.base) // 20 if filtered and self.base.facts.ef is not None else 0
+        return self.n_base <= max(_FEW_ALLOWED, share)
+
+    def first_candidates(self, queries: FloatArray) -> list[IntArray | None]:
+        """Return the candidates of the first pages, found for all queries together; None where there are none."""
+        wanted = [bool(query.any()) and bool(self.n_base) and not self.exact for query in queries]
+        asked = queries[wanted].astype(np.float32)
+        found = iter(self.base.candidates(asked, self._width(FIRST_PAGES), 1, self.selection) if len(asked) else [])
+        return [next(found) if want else None for want in wanted]
+
+    def _width(self, limit: int) -> int:
+        return max(self.base.facts.candidates, limit * self.base.facts.candidates // FIRST_PAGES)
+
+    def ranked(self, query: FloatArray, end: int, first: IntArray | None) -> Ranked:
+        """Return at least `end` hits. A deeper page extends the order of the pages before it, so none overlap."""
+        if not end or not query.any():
+            return no_hits()
+        if self.exact or not self.n_base:
+            return self._merged(self._scanned(query, end), query, end)
+        ranked = no_hits()
+        limit, factor = FIRST_PAGES, 1
+        while len(ranked) < end:
+            found = self._merged(self._from_base(query, limit, factor, first), query, limit)
+            fresh = ~np.isin(found.numbers, ranked.numbers)
+            room = limit - len(ranked)
+            ranked = Ranked(
+                np.concatenate([ranked.numbers, found.numbers[fresh][:room]]),
+                np.concatenate([ranked.scores, found.scores[fresh][:room]]),
+            )
+            limit, factor, first = limit * GROWTH, factor * 2, None
+        return ranked
+
+    def _merged(self, base: Ranked, query: FloatArray, limit: int) -> Ranked:
+        if not len(self.added):
+            return base
+        added, _ = best_of(self.added_rows, slice(None), query, limit)
+        numbers = np.concatenate([base.numbers, self.added[added.numbers]])
+        return Ranked(numbers, np.concatenate([base.scores, added.scores])).ordered()
+
+    def _scanned(self, query: FloatArray, limit: int) -> Ranked:
+        """Return the best `limit` of all that may be found in the base, by a scan of their rows."""
+        where = self.selection.positions if self.selection is not None else slice(None)
+        best, _ = best_of(self.base.rows, where, query, limit)
+        return self._numbered(best)
+
+    def _from_base(self, query: FloatArray, limit: int, factor: int, first: IntArray | None) -> Ranked:
+        """Return the best `limit` of the base in exact order; those tied with the last are all looked at."""
+        width = self._width(limit)
+        query32 = query[None].astype(np.float32)
+        found = first
+        while True:
+            if found is None:
+                found = self.base.candidates(query32, width, factor, self.selection)[0]
+            best, lowest = best_of(self.base.rows, found, query, limit)
+            enough = len(found) >= min(limit, self.n_base)
+            if len(found) >= self.n_base or (enough and not self._cut_in_tie(best, lowest, limit)):
+                return self._numbered(best)
+            if self.base.is_exhaustive(width, factor):
+                # FAISS does not reach what is there (an unconnected graph, say); a scan does.
+                return self._scanned(query, limit)
+            width, factor, found = width * GROWTH, factor * GROWTH, None
+
+    def _cut_in_tie(self, best: Ranked, lowest: float, limit: int) -> bool:
+        near = _NEARLY_TIED + margin(self.base.facts.dim)
+        return len(best) >= limit and bool(best.scores[limit - 1] - lowest <= near)
+
+    def _numbered(self, best: Ranked) -> Ranked:
+        return Ranked(self.base.numbers[best.numbers], best.scores)
+
+
+def _integers(numbers: Any) -> IntArray:
+    return np.asarray(numbers if numbers is not None else (), dtype=np.int64)
