@@ -27,9 +27,7 @@ PAYLOADS = [
 @pytest.fixture
 def connection():
     connection = sqlite3.connect(":memory:")
-    connection.executescript(FIELDS_SCHEMA + "CREATE TABLE items (number INTEGER PRIMARY KEY, side INTEGER);")
-    connection.executemany("INSERT INTO items VALUES (?, 0)", [(number,) for number in range(len(PAYLOADS))])
-    connection.execute("INSERT INTO items VALUES (100, 1)")
+    connection.executescript(FIELDS_SCHEMA)
     write_fields(connection, 0, enumerate(PAYLOADS))
     write_fields(connection, 1, [(100, {"smiles": "CCO"})])
     yield connection
@@ -72,7 +70,6 @@ def test_a_field_that_no_item_has_is_an_error_that_lists_those_there_are(connect
 
 def test_removed_items_are_not_found_and_their_fields_are_gone(connection):
     remove_fields(connection, 0, [(1, PAYLOADS[1])])
-    connection.execute("DELETE FROM items WHERE number = 1")
     assert matching_numbers(connection, 0, parse_where("ic50_nM > 0")).tolist() == [0]
     assert "assay.ic50" not in [facts.name for facts in field_facts(connection, 0)]
     assert connection.execute("SELECT count(*) FROM fields WHERE number = 1").fetchone() == (0,)

@@ -18,6 +18,7 @@ from bridgehead.errors import ArgumentError
 from bridgehead.index.where.values import (
     LONGEST_STORED,
     Scalar,
+    field_form,
     number_form,
     number_of,
     payload_values,
@@ -31,6 +32,7 @@ _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 MAX_VALUES = 1_000  # values of one `in`
+MAX_TEXT = 10_000  # characters of a value
 
 
 def why_no_test(op: str, *values: object) -> str:
@@ -44,6 +46,8 @@ def why_no_test(op: str, *values: object) -> str:
             return f"a {type(value).__name__} is no value; expected a number, a text, true or false"
         if isinstance(value, int | float) and not math.isfinite(number_form(value)):
             return "this number is too big, or none; expected one within about 1.8e308"
+        if isinstance(value, str) and len(value) > MAX_TEXT:
+            return f"a text of {len(value):,} characters is too long; expected at most {MAX_TEXT:,}"
         if op[0] in "<>" and isinstance(value, bool):
             return f"true and false have no order; use = or !=, not {op}"
         if op[0] in "<>" and isinstance(value, str) and len(text_form(value)) > LONGEST_STORED:
@@ -56,8 +60,21 @@ def _check(op: str, *values: object) -> None:
         raise ArgumentError(why)
 
 
+def _form(value: Scalar) -> Scalar:
+    return value if isinstance(value, bool | str) else number_form(value)
+
+
 class Where:
-    """A filter; one of `Compare`, `Among`, `Exists`, `Not`, `All`, `AnyOf`. `str()` gives text that parses to it."""
+    """A filter; one of `Compare`, `Among`, `Exists`, `Not`, `All`, `AnyOf`. `str()` gives text that parses to it.
+
+    Filters are equal when their texts are: to Python `True` and `1` are equal, to a filter they are not.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Where) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
     def matches(self, payload: Mapping[str, Any]) -> bool:
         """Whether it is true of an item with this payload. Raises `DataError` where the payload has NaN."""
@@ -78,7 +95,7 @@ class Where:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compare(Where):
     """`field op value`, `op` of `OPERATORS`; ranges only with numbers and texts."""
 
@@ -88,6 +105,8 @@ class Compare(Where):
 
     def __post_init__(self) -> None:
         _check(self.op if self.op in OPERATORS else repr(self.op), self.value)
+        object.__setattr__(self, "field", field_form(self.field))
+        object.__setattr__(self, "value", _form(self.value))
 
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         found = values.get(self.field, [])
@@ -105,7 +124,7 @@ class Compare(Where):
         return f"{written_field(self.field)} {self.op} {written_value(self.value)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Among(Where):
     """`field in (values)`, or `not in` where `negated`."""
 
@@ -115,6 +134,8 @@ class Among(Where):
 
     def __post_init__(self) -> None:
         _check("in", *self.values)
+        object.__setattr__(self, "field", field_form(self.field))
+        object.__setattr__(self, "values", tuple(map(_form, self.values)))
 
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         found = values.get(self.field, [])
@@ -132,11 +153,14 @@ class Among(Where):
         return f"{written_field(self.field)} {'not in' if self.negated else 'in'} ({values})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exists(Where):
     """`exists field`: the item has a value, whatever it is."""
 
     field: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "field", field_form(self.field))
 
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         return self.field in values
@@ -151,7 +175,7 @@ class Exists(Where):
         return f"exists {written_field(self.field)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Not(Where):
     """The opposite of `part`."""
 
@@ -170,7 +194,7 @@ class Not(Where):
         return f"not {_bracketed(self.part, All, AnyOf)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class All(Where):
     """All of `parts` (two or more): `and`."""
 
@@ -190,7 +214,7 @@ class All(Where):
         return " and ".join(_bracketed(part, All, AnyOf) for part in self.parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AnyOf(Where):
     """Any of `parts` (two or more): `or`."""
 
@@ -222,4 +246,4 @@ def _is(value: Scalar, op: str, wanted: Scalar) -> bool:
     if isinstance(wanted, str):
         return isinstance(value, str) and holds(text_form(value), text_form(wanted))
     number = number_of(value)
-    return number is not None and holds(number, number_form(wanted))
+    return number is not None and holds(number, wanted)

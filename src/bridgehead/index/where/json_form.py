@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from bridgehead.errors import ArgumentError
 from bridgehead.index.where.expression import OPERATORS, All, Among, AnyOf, Compare, Exists, Not, Where, why_no_test
 from bridgehead.index.where.parse import MAX_DEPTH, MAX_LENGTH, MAX_TESTS
-from bridgehead.index.where.values import Scalar, field_form, number_form
+from bridgehead.index.where.values import Scalar
 
 _FORMS = '{"field": ..., "op": ..., "value": ...}, {"and": [...]}, {"or": [...]} or {"not": {...}}'
 _SHOWN = 80
@@ -57,7 +57,6 @@ class _Reader:
         field, op = content["field"], content["op"]
         if not isinstance(field, str) or len(field) > MAX_LENGTH:
             _fail(f"{place}.field", f"found {_said(field)}; expected the name of a field")
-        field = field_form(field)
         if op == "exists":
             if content.get("value", True) is not True:
                 _fail(f"{place}.value", "exists takes no value")
@@ -76,7 +75,7 @@ def _compared(field: str, op: str, value: Any, place: str) -> Where:
         return Not(Exists(field)) if op == "=" else Exists(field)
     if why := why_no_test(op, value):
         _fail(place, why)
-    return Compare(field, op, _scalar(value))
+    return Compare(field, op, value)
 
 
 def _values(values: Any, place: str) -> tuple[Scalar, ...]:
@@ -84,11 +83,7 @@ def _values(values: Any, place: str) -> tuple[Scalar, ...]:
         _fail(place, f"found {_said(values)}; expected a list of values")
     if why := why_no_test("in", *values):
         _fail(place, why)
-    return tuple(map(_scalar, values))
-
-
-def _scalar(value: Scalar) -> Scalar:
-    return value if isinstance(value, bool | str) else number_form(value)
+    return tuple(values)
 
 
 def _said(value: Any) -> str:

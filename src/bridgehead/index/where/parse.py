@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from bridgehead.errors import ArgumentError
 from bridgehead.index.where.expression import OPERATORS, All, Among, AnyOf, Compare, Exists, Not, Where, why_no_test
-from bridgehead.index.where.values import LONGEST_STORED, Scalar, field_form, number_form
+from bridgehead.index.where.values import LONGEST_STORED, Scalar
 from bridgehead.index.where.written import KEY_WORDS
 
 MAX_LENGTH = 10_000  # characters of a filter
@@ -20,17 +20,23 @@ MAX_TESTS = 100  # comparisons in one filter
 
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))
+      (?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.+-]))
     | (?P<word>[^\W\d]\w*(?:\.\w+)*)
-    | (?P<single>'(?:[^']|'')*')
-    | (?P<double>"(?:[^"]|"")*")
-    | (?P<back>`(?:[^`]|``)*`)
+    | (?P<single>'[^']*(?:''[^']*)*')
+    | (?P<double>"[^"]*(?:""[^"]*)*")
+    | (?P<back>`[^`]*(?:``[^`]*)*`)
     | (?P<sign>==|!=|<>|<=|>=|[=<>(),])
     )""",
     re.VERBOSE,
 )
 _SAME_SIGN = {"==": "=", "<>": "!="}
 _SHOWN = 60
+_NAME_HINT = " (a name of several words goes in double quotes)"
+_HINTS = {
+    "is": " (missing values: exists field, not exists field)",
+    "between": " (write field >= 1 and field <= 2)",
+    "like": " (words are searched by the query, not by the filter)",
+}
 
 
 @dataclass(frozen=True)
@@ -97,8 +103,12 @@ class _Parser:
         character = self._text[at]
         if character in "'\"`":
             return f"the quote {character} is not closed"
+        if meant := {"&": "and", "|": "or", "!": "not", "~": "not"}.get(character):
+            return f"{character!r} has no meaning here; write {meant}"
+        if at and self._text[at - 1].isalnum() and not character.isalnum():
+            return f"{character!r} cannot be part of a bare name; a name with other characters goes in double quotes"
         if character.isdigit() or character in "+-.":
-            return "this is no number; put a text or a date in quotes"
+            return "this is no number; a text or a date goes in single quotes"
         return f"{character!r} has no meaning here"
 
     def _peek(self) -> _Token:
@@ -152,10 +162,14 @@ class _Parser:
     def _field(self) -> str:
         token = self._take()
         if token.kind in ("double", "back"):
-            return field_form(_unquoted(token.text))
+            return _unquoted(token.text)
         if token.kind == "word" and token.text.lower() not in KEY_WORDS:
-            return field_form(token.text)
-        self._fail(f"found {token.said}; expected the name of a field (in double quotes unless it is one word)", token)
+            return token.text
+        quoted = '"' + _unquoted(token.text) + '"' if token.kind == "single" else ""
+        hint = f": {quoted}" if quoted and len(quoted) <= _SHOWN else ""
+        self._fail(
+            f"found {token.said}; expected the name of a field, in double quotes unless it is one word{hint}", token
+        )
 
     def _comparison(self, field: str) -> Where:
         token = self._take()
@@ -168,7 +182,10 @@ class _Parser:
             return Among(field, self._values(), negated=True)
         op = _SAME_SIGN.get(token.text, token.text)
         if token.kind != "sign" or op not in OPERATORS:
-            self._fail(f"found {token.said} after a field; expected one of {', '.join(OPERATORS)}, in, not in", token)
+            expected = f"expected one of {', '.join(OPERATORS)}, in, not in"
+            self._fail(
+                f"found {token.said} after the field {field[:_SHOWN]}; {expected}{_HINTS.get(word, _NAME_HINT)}", token
+            )
         return self._compared(field, op)
 
     def _compared(self, field: str, op: str) -> Where:
@@ -239,4 +256,4 @@ def _unquoted(text: str) -> str:
 def _number(text: str) -> int | float:
     # An integer of thousands of digits would take long to read, and counts as a double anyway.
     is_whole = text.lstrip("+-").isdigit() and len(text) <= LONGEST_STORED
-    return number_form(int(text)) if is_whole else float(text)
+    return int(text) if is_whole else float(text)

@@ -69,7 +69,7 @@ def number_form(number: int | float) -> int | float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def number_of(value: Scalar) -> int | float | None:
