@@ -9,12 +9,14 @@ from bridgehead.index.items import Item, WordHit, item_hash
 from bridgehead.index.open import Index, IndexState, SideFacts, open_index
 from bridgehead.index.side import IndexSide
 from bridgehead.index.vectors import Ranked, RowShards, SideView, VectorFacts, VectorPlan, check_page
+from bridgehead.index.writer import IndexWriter, Written
 
 __all__ = [
     "Index",
     "IndexFacts",
     "IndexSide",
     "IndexState",
+    "IndexWriter",
     "Item",
     "Ranked",
     "RowShards",
@@ -23,6 +25,7 @@ __all__ = [
     "VectorFacts",
     "VectorPlan",
     "WordHit",
+    "Written",
     "build_index",
     "check_page",
     "item_hash",

@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import ArgumentError, BridgeheadError, ShapeError
-from bridgehead.files import disk_errors, folder_lock, hash_array, hash_json, hash_texts, read_json, write_json
+from bridgehead.files import (
+    disk_errors,
+    folder_lock,
+    hash_array,
+    hash_file,
+    hash_json,
+    hash_texts,
+    read_json,
+    write_json,
+)
 from bridgehead.index.items import content_hash, copy_store, write_store
 from bridgehead.index.layout import (
     ATTACHED_FOLDER,
@@ -208,7 +217,8 @@ def write_manifest(part: Path, model: str, fingerprint: str, content: str | None
     its items, None where they have changed since; `sides`: name, kind and `vectors` of each side.
     """
     manifest = {"model": model, "fingerprint": fingerprint, "content": content, "sides": dict(sides)}
-    manifest |= {"folder": part.name, "files": described_files(part)}
+    # The item file as it is now: whoever copies it later sees whether it was changed.
+    manifest |= {"folder": part.name, "files": described_files(part), "store": hash_file(part / STORE_FILE)}
     write_json(part.parent / MANIFEST, manifest, INDEX_FORMAT, INDEX_VERSION)
 
 

@@ -19,11 +19,10 @@ from bridgehead.errors import InputFileNotFoundError, RunStateError
 from bridgehead.index.growth import Growth
 from bridgehead.index.items.lookup import ItemLookup
 from bridgehead.index.items.readers import Readers
-from bridgehead.index.layout import STORE_FILE, check_files
+from bridgehead.index.layout import STORE_FILE, STRUCTURE_FILE, check_files
 from bridgehead.index.vectors import SideView, VectorFacts, open_base
 from bridgehead.vectors import IntArray
 
-STRUCTURE_FILE = "{side}.structures.npy"
 _MOST_REMEMBERED = 64 << 20
 
 

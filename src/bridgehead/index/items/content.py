@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import bridgehead
 from bridgehead.errors import BridgeheadError
-from bridgehead.index.layout import STORE_FILE, check_files, read_manifest
+from bridgehead.files import hash_file
+from bridgehead.index.layout import STORE_FILE, read_manifest
 from bridgehead.index.side import IndexSide
 from bridgehead.index.words import indexed_words
 
@@ -22,14 +23,19 @@ from bridgehead.index.words import indexed_words
 _PROBE = "β‐Blocker, 2′,3′-cAMP; 5-HT1A COX-2 N,N-Dimethyl ΑΒΓ .alpha.-x NOT * é ß ﬁ 肝炎"
 
 
+def words_probe() -> str:
+    """Return what normaliser and splitting of this release make of a few hard words; stored with the file."""
+    return indexed_words(_PROBE)
+
+
 def content_hash(sides: Mapping[str, IndexSide]) -> str:
     """Return the hash (hex) of all that an item file is made of: items, ids, names, keys, payload, words, release."""
-    digest = hashlib.sha256(f"{bridgehead.__version__}\n{indexed_words(_PROBE)}".encode())
+    digest = hashlib.sha256(f"{bridgehead.__version__}\n{words_probe()}".encode())
     for side, content in sides.items():
-        head = [side, content.name, content.kind, content.origin, list(content.word_columns), len(content.ids)]
+        head = [side, content.name, content.kind, list(content.word_columns), len(content.ids)]
         digest.update(json.dumps(head).encode())
         for row in range(len(content.ids)):
-            record = [content.ids[row], content.items[row]]
+            record = [content.ids[row], content.items[row], content.origin_of(row)]
             further = [content.names, content.payload, content.keys, content.entities]
             digest.update(json.dumps([record, [part[row] if part is not None else None for part in further]],
                                      default=_plain).encode())  # fmt: skip
@@ -51,7 +57,9 @@ def copy_store(index: Path, path: Path, content: str, fingerprint: str) -> bool:
         build = index / str(manifest["folder"])
         if manifest.get("content") != content:
             return False
-        check_files(build, {STORE_FILE: manifest["files"][STORE_FILE]}, thorough=True)
+        # As it was written: one that was changed since has another hash, and its content is another.
+        if hash_file(build / STORE_FILE) != manifest["store"]:
+            return False
         shutil.copyfile(build / STORE_FILE, path)
     except (BridgeheadError, OSError, KeyError, TypeError):
         path.unlink(missing_ok=True)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
+from bridgehead.index.items.changes import INSERT_ITEM
+from bridgehead.index.items.content import words_probe
 from bridgehead.index.items.records import SIDES, Content, contents, name_records, pack
 from bridgehead.index.items.schema import KEYS, TABLES
 from bridgehead.index.side import IndexSide
@@ -16,7 +18,6 @@ from bridgehead.index.where import FIELDS_SCHEMA, write_fields
 from bridgehead.index.words import indexed_words
 
 _BLOCK = 20_000
-_ITEM = f"INSERT INTO items VALUES ({', '.join('?' * 10)})"
 
 
 def write_store(path: Path, sides: Mapping[str, IndexSide], fingerprint: str) -> None:
@@ -37,13 +38,17 @@ def write_store(path: Path, sides: Mapping[str, IndexSide], fingerprint: str) ->
             named += _write_side(connection, side, given, first)
             connection.execute(f"INSERT INTO words_{side} (words_{side}) VALUES ('optimize')")
             size = len(given.ids)
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", [(f"base:{side}", size), (f"size:{side}", size)])
+            connection.executemany(
+                "INSERT INTO meta VALUES (?, ?)",
+                [(f"{what}:{side}", count) for what, count in (("base", size), ("size", size), ("added", 0))],
+            )
             first += size
         named.sort()
         connection.executemany("INSERT INTO names VALUES (?, ?, ?)", named)
-        state = [("fingerprint", fingerprint), ("change", 0), ("next_number", first)]
+        state = [("fingerprint", fingerprint), ("change", 0), ("next_number", first), ("words", words_probe())]
         connection.executemany("INSERT INTO meta VALUES (?, ?)", state)
-        connection.executescript(KEYS)
+        for statement in KEYS:
+            connection.execute(statement)
         connection.execute("COMMIT")
     finally:
         connection.close()
@@ -55,7 +60,8 @@ def _write_side(connection: sqlite3.Connection, side: str, given: IndexSide, fir
     for block in _blocks(contents(given)):
         numbers = range(number, number + len(block))
         connection.executemany(
-            _ITEM, [content.record(n, side, given.origin) for n, content in zip(numbers, block, strict=True)]
+            INSERT_ITEM,
+            [content.record(n, side, given.origin_of(n - first)) for n, content in zip(numbers, block, strict=True)],
         )
         payloads = [(n, json.loads(content.payload)) for n, content in zip(numbers, block, strict=True)]
         write_fields(connection, SIDES.index(side), payloads)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.index.items.records import ITEM_COLUMNS, SIDES, Item, WordHit, item_of, name_hash, storable, unpack
+from bridgehead.index.structures.bits import BYTES
 from bridgehead.index.vectors import check_page
 from bridgehead.index.words import match_expression
 from bridgehead.texts import normalise
@@ -55,8 +56,8 @@ class ItemLookup:
     def added_structures(self, side: str) -> tuple[IntArray, npt.NDArray[np.uint8]]:
         """Return numbers (m,) and structure bits (m, 512) of the items that were added to `side`."""
         found = self.rows("SELECT number, structure FROM added WHERE side = ? ORDER BY number", (SIDES.index(side),))
-        bits = np.frombuffer(b"".join(structure for _, structure in found), dtype=np.uint8)
-        return np.array([number for number, _ in found], dtype=np.int64), bits.reshape(len(found), -1)
+        bits = np.frombuffer(b"".join(structure or bytes(BYTES) for _, structure in found), dtype=np.uint8)
+        return np.array([number for number, _ in found], dtype=np.int64), bits.reshape(len(found), BYTES)
 
     def items(self, side: str, numbers: Iterable[int]) -> list[Item]:
         """Return the items of `numbers` in that order. Raises `ArgumentError` for a number that the side lacks."""

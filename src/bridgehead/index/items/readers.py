@@ -1,7 +1,8 @@
 """Connections that read one item file: as many as there are readers at once, each within a transaction.
 
 A reader sees one committed state and is not held up by a writer. Connections are not carried into a forked process: it
-opens its own. Nothing is ever written here, and no write permission is needed.
+opens its own. Nothing is ever written here, and no write permission is needed: a file with write-ahead logging whose
+log is not there, in a folder where none can be made, is read as one that nobody writes until a log appears.
 """
 
 import ctypes
@@ -13,10 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bridgehead.errors import RunBusyError, RunStateError
+from bridgehead.errors import BridgeheadError, RunBusyError, RunStateError
 from bridgehead.index.items.schema import connect
 
 _KEPT = 8
+_NEEDS_WRITING = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 class Readers:
@@ -32,7 +34,9 @@ class Readers:
 
     def _renew(self) -> None:
         self._free: list[sqlite3.Connection] = []
-        self._n_open = 0
+        self._in_use: set[sqlite3.Connection] = set()
+        self._outdated: set[sqlite3.Connection] = set()
+        self._frozen: object = None
         self._closed = False
         self._changed = threading.Condition()
 
@@ -40,11 +44,14 @@ class Readers:
         """Close the connections that are free now, and the others when they are given back."""
         with self._changed:
             self._closed = True
-            free, self._free = self._free, []
-            self._n_open -= len(free)
+            self._drop_all()
             self._changed.notify_all()
-        for connection in free:
+
+    def _drop_all(self) -> None:
+        for connection in self._free:
             connection.close()
+        self._free = []
+        self._outdated |= self._in_use
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -65,10 +72,15 @@ class Readers:
         except sqlite3.Error as error:
             raise self._reason(error) from error
 
-    def _reason(self, error: sqlite3.Error) -> Exception:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    def _reason(self, error: sqlite3.Error) -> BridgeheadError:
+        code = _code(error)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return RunBusyError(f"{self._path} is locked by a writer ({error}); try again")
+        if code in _NEEDS_WRITING and self._path.is_file():
+            return RunStateError(
+                f"{self._path} has changes beside it that a writer left, and reading them needs permission to write in "
+                f"{self._path.parent} ({error}): open the index once as a user who may, or copy it elsewhere"
+            )
         return RunStateError(f"{self._path} is not the item file of an index ({error}); build the index again")
 
     def _taken(self) -> sqlite3.Connection:
@@ -76,38 +88,67 @@ class Readers:
             while True:
                 if self._closed:
                     raise RunStateError("this index was closed; open it again")
+                if self._frozen is not None and self._frozen != self._stamp():
+                    self._frozen = None
+                    self._drop_all()
                 if self._free:
-                    return self._free.pop()
+                    connection = self._free.pop()
+                    break
                 try:
-                    connection = connect(self._path, "ro")
+                    connection = self._opened()
+                    break
                 except sqlite3.Error as error:
                     # The folder of a build that was replaced is gone: the connections that there are must do.
-                    if not self._n_open:
+                    if not self._in_use or self._path.is_file():
                         raise self._reason(error) from error
                     self._changed.wait()
-                    continue
-                self._n_open += 1
-                return connection
+            self._in_use.add(connection)
+            return connection
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = connect(self._path, "ro")
+        try:
+            connection.execute("SELECT 1 FROM meta").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            stamp = self._stamp()
+            if _code(error) not in _NEEDS_WRITING or stamp[-1] is not None:
+                raise
+            connection = connect(self._path, "ro&immutable=1")
+            self._frozen = stamp
+        return connection
+
+    def _stamp(self) -> tuple[object, ...]:
+        """Return what differs when the file is written, and last the size of its log, None for none or an empty one."""
+        found = os.stat(self._path)
+        try:
+            log = os.stat(f"{self._path}-wal").st_size or None
+        except OSError:
+            log = None
+        return found.st_mtime_ns, found.st_size, found.st_ino, log
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         with self._changed:
-            kept = not self._closed and len(self._free) < _KEPT
-            if kept:
-                self._free.append(connection)
+            self._in_use.discard(connection)
+            if self._closed or connection in self._outdated or len(self._free) >= _KEPT:
+                self._outdated.discard(connection)
+                connection.close()
             else:
-                self._n_open -= 1
+                self._free.append(connection)
             self._changed.notify()
-        if not kept:
-            connection.close()
 
     def forget(self) -> None:
         """Drop all connections without closing them: in a forked child they are those of its parent."""
-        for connection in self._free:
+        for connection in (*self._free, *self._in_use):
             # Never freed, since closing in the child would touch locks and files that the parent goes on with.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         self._renew()
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 _POOLS: "weakref.WeakSet[Readers]" = weakref.WeakSet()

@@ -3,8 +3,8 @@
 `items`, `names`, `words_a`/`words_b` (FTS5 without a copy of the text) with `word_texts` (the words as they were
 indexed, so that they can be taken out exactly), `fields` (payload, for filters); `added` holds rows that no vector file
 holds yet, `removed` the numbers that are no more. `meta` has the state: `fingerprint` of the build, `change` (one up
-with each write), `next_number`, and for each side `base` (rows of the vector files) and `size` (items that are there).
-What is written and read is not here.
+with each write), `next_number`, and for each side `base` (rows of the vector files), `size` (items that are there) and
+`added` (those of them that no vector file holds). What is written and read is not here.
 """
 
 import sqlite3
@@ -24,15 +24,15 @@ CREATE TABLE added (number INTEGER PRIMARY KEY, side INTEGER NOT NULL, row BLOB 
 CREATE TABLE removed (number INTEGER PRIMARY KEY, side INTEGER NOT NULL, change INTEGER NOT NULL);
 CREATE INDEX removed_by_change ON removed (change);
 """
-KEYS = """
-CREATE UNIQUE INDEX items_by_id ON items (id, side);
-CREATE INDEX items_by_key ON items (key) WHERE key IS NOT NULL;
-"""
+KEYS = (
+    "CREATE UNIQUE INDEX items_by_id ON items (id, side)",
+    "CREATE INDEX items_by_key ON items (key) WHERE key IS NOT NULL",
+)
 """Made after a bulk of items was written, which is quicker."""
 
 
 def connect(path: Path, mode: str, timeout: float = 30.0) -> sqlite3.Connection:
-    """Return a connection to the item file `path`, which must exist; `mode` is "ro" or "rw".
+    """Return a connection to the item file `path`, which must exist; `mode` is "ro", "rw" or "ro&immutable=1".
 
     It begins no transaction by itself, may travel between threads, and waits `timeout` seconds for a lock.
     """
