@@ -5,7 +5,6 @@ anything. This module is not about how results and errors come out (`session`).
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -17,7 +16,8 @@ import typer
 from bridgehead import __version__
 from bridgehead.cli.classify import classify
 from bridgehead.cli.evidence import audit, compare, report
-from bridgehead.cli.options import Debug, Heads, Json, Source, WhichHeads, run_folder
+from bridgehead.cli.options import Debug, Json, Source
+from bridgehead.cli.search import search
 from bridgehead.cli.serve import serve
 from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
 from bridgehead.cli.study import study
@@ -37,16 +37,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
-
-
-class ReadAs(StrEnum):
-    """How a query can be read; the names are those of `bridgehead.search.READINGS`."""
-
-    ID = "id"
-    NAME = "name"
-    INCHIKEY = "inchikey"
-    SMILES = "smiles"
-    TEXT = "text"
 
 
 class Quote(StrEnum):
@@ -226,63 +216,10 @@ def index(source: Source, as_json: Json = False, debug: Debug = False) -> None:
     _stage("index", source, as_json, debug)
 
 
-@app.command()
-def search(
-    source: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its config.", show_default=False)],
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="An id, name, InChIKey, SMILES or words.", show_default=False)
-    ],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
-    offset: Annotated[int, typer.Option(min=0, help="How many hits to leave out before the first.")] = 0,
-    of: Annotated[
-        str | None, typer.Option(help="The side to find, by its name.", show_default="the one that QUERY is not on")
-    ] = None,
-    read_as: Annotated[
-        ReadAs | None, typer.Option("--as", help="How QUERY is read.", show_default="the first that fits")
-    ] = None,
-    heads: WhichHeads = Heads.REFIT,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Find what belongs to QUERY on the other side.
-
-    Says how QUERY was read, then shows the hits: a table on a terminal, tab-separated values elsewhere
-    (there the lines before them begin with #). Put -- before a QUERY that begins with a dash.
-    """
-    from bridgehead.cli.hits import OPTIONS
-
-    with session(as_json, debug, OPTIONS) as current:
-        from bridgehead import open_space
-
-        folder = run_folder(source)
-        with open_space(folder, heads=heads.value) as space:
-            answer = space.answer(query, k, offset, of, None if read_as is None else read_as.value)
-            content = {"query": query, "heads": heads.value, "k": k, "offset": offset, **_answer_content(answer)}
-            current.show(content, () if as_json else _answer_lines(answer, space, folder))
-
-
+app.command()(search)
 app.command()(classify)
 app.command()(serve)
 app.command()(study)
-
-
-def _answer_content(answer: Any) -> dict[str, Any]:
-    reading = {name: getattr(answer.reading, name) for name in ("kind", "value", "side", "explanation")}
-    return {"reading": reading, "of": answer.of, "note": answer.note, "hits": answer.hits}
-
-
-def _answer_lines(answer: Any, space: Any, folder: Path) -> list[str]:
-    from bridgehead.cli import hits
-
-    side = next(side for side, name in space.names.items() if name == answer.of)
-    kind = space.kinds[side]
-    said = hits.reading_lines(answer)
-    columns = hits.hit_columns(answer.hits, answer.of, kind, hits.partner_columns(folder).get(side))
-    if not sys.stdout.isatty():
-        return [*(f"# {line}" for line in said), *hits.tab_separated(columns)]
-    if not answer.hits:
-        return said if answer.note else [*said, "no hits"]
-    return [*said, "", *hits.table_lines(columns, shutil.get_terminal_size().columns, kind)]
 
 
 def _stage(name: str, source: Path, as_json: bool, debug: bool) -> None:

@@ -4,6 +4,7 @@ This module is not about finding anything (`bridgehead.search`); it takes an `An
 """
 
 import io
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,10 +13,10 @@ from typing import Any, Literal
 from bridgehead.cli.plain import cell, spoken
 
 HEADERS = {"molecule": "SMILES"}
-OPTIONS = {"read_as": "--as {}"}
 NARROWEST = 40
 _NAME_WIDTH = 28
-_FIXED = ("rank", "score", "id", "name")
+_NUMBERS = ("rank", "score", "percentile")
+_FIXED = (*_NUMBERS, "id", "name")
 _GAP = 3
 _NAME_COLUMNS = ("name", "names", "synonyms", "synonym")
 
@@ -23,9 +24,15 @@ _NAME_COLUMNS = ("name", "names", "synonyms", "synonym")
 def reading_lines(answer: Any) -> list[str]:
     """Return how the query was read, what was searched, and the note where there is one."""
     # The library speaks of its argument; here it is an option.
-    said = spoken(answer.reading.explanation, OPTIONS)
+    said = spoken(answer.reading.explanation, {"read_as": "--as {}"})
     lines = [f"{said}; searching {answer.of}"]
-    return [cell(line) for line in (lines + [answer.note] if answer.note else lines)]
+    # That words can be searched for is part of how a query was read.
+    others = [kind for kind in answer.readings if kind != "text"]
+    if others:
+        lines.append(f"it could also be read as: {', '.join(others)} (--as)")
+    if answer.note:
+        lines.append(answer.note)
+    return [cell(line) for line in lines]
 
 
 def partner_columns(folder: Path) -> dict[str, str]:
@@ -45,13 +52,15 @@ def hit_columns(hits: Sequence[Any], of: str, kind: str, partners: str | None = 
 
     `of` is the shown name of the side of the hits, `kind` what its items are, `partners` the field of the payload that
     holds what belongs to an item; where it is None, the first field with words is taken. Names and partners have a
-    column where any hit has them. A text speaks for itself: it has neither.
+    column where any hit has them, and so has the percentile. A text speaks for itself: it has neither.
     """
     columns = [
         ("rank", [str(hit.rank) for hit in hits]),
         ("score", [f"{hit.score:.3f}" for hit in hits]),
-        ("id", [cell(hit.id) for hit in hits]),
     ]
+    if any(hit.percentile is not None for hit in hits):
+        columns.append(("percentile", [percentile_text(hit.percentile) for hit in hits]))
+    columns.append(("id", [cell(hit.id) for hit in hits]))
     names = [cell(hit.payload.get("name")) for hit in hits]
     if any(names):
         columns.append(("name", names))
@@ -66,6 +75,56 @@ def hit_columns(hits: Sequence[Any], of: str, kind: str, partners: str | None = 
 def _field_with_words(payloads: Sequence[Mapping[str, Any]]) -> str | None:
     fields = dict.fromkeys(field for payload in payloads for field in payload if field not in _NAME_COLUMNS)
     return next((field for field in fields if any(" " in cell(payload.get(field)) for payload in payloads)), None)
+
+
+def percentile_text(percentile: float | None) -> str:
+    """Return a percentile with two decimals, cut and not rounded: 99.998 of 100 are not all."""
+    return "" if percentile is None else f"{math.floor(percentile * 100 + 1e-9) / 100:.2f}"
+
+
+def reason_columns(hits: Sequence[Any]) -> list[tuple[str, list[str]]]:
+    """Return (header, cells) of what was folded into hits and why they are there, where any hit has it."""
+    columns = [("also", [cell(hit.also) for hit in hits])]
+    if any(hit.explanation is not None for hit in hits):
+        reasons = [hit.explanation for hit in hits]
+        columns += [
+            ("cosine", ["" if why.similarity is None else f"{why.similarity:.3f}" for why in reasons]),
+            ("matched words", [cell(why.matched_words) for why in reasons]),
+            ("rank in space", [cell(why.ranks.get("space")) for why in reasons]),
+            ("rank by words", [cell(why.ranks.get("words")) for why in reasons]),
+            ("nearest training pair", [_pair(why.nearest_pair) for why in reasons]),
+        ]
+    return [(name, cells) for name, cells in columns if any(cells)]
+
+
+def reason_lines(hits: Sequence[Any]) -> list[str]:
+    """Return lines for a terminal: for each hit what was folded into it, and why it is there."""
+    lines = []
+    for hit in hits:
+        said = [f"also {cell(hit.also)}"] if hit.also else []
+        if (why := hit.explanation) is not None:
+            said += _reasons(why)
+        if said:
+            lines.append(f"{hit.rank:>4}   {'; '.join(said)}")
+    return lines
+
+
+def _reasons(why: Any) -> list[str]:
+    said = []
+    if why.similarity is not None:
+        above = "" if why.percentile is None else f", above {percentile_text(why.percentile)} % of random pairs"
+        said.append(f"cosine {why.similarity:.3f}{above}")
+    ranks = [f"{rank} {'in space' if mode == 'space' else 'by words'}" for mode, rank in why.ranks.items()]
+    said += [f"rank {', '.join(ranks)}"] if ranks else []
+    said += [f"words: {cell(why.matched_words)}"] if why.matched_words else []
+    said += [f"nearest training pair: {_pair(why.nearest_pair)}"] if why.nearest_pair is not None else []
+    return said
+
+
+def _pair(pair: Any) -> str:
+    if pair is None:
+        return ""
+    return cell(f"{pair.item_a} | {pair.item_b} (cosine {pair.to_query:.3f} with query, {pair.to_hit:.3f} with hit)")
 
 
 def tab_separated(columns: Sequence[tuple[str, list[str]]]) -> list[str]:
@@ -89,7 +148,7 @@ def table_lines(columns: Sequence[tuple[str, list[str]]], width: int, kind: str 
     width = max(width, NARROWEST)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for (name, _), room in zip(shown, _widths(shown, width), strict=True):
-        justify: Literal["right", "left"] = "right" if name in ("rank", "score") else "left"
+        justify: Literal["right", "left"] = "right" if name in _NUMBERS else "left"
         table.add_column(Text(name), justify=justify, no_wrap=True, overflow="ellipsis", width=room)
     for row in zip(*(cells for _, cells in shown), strict=True):
         # Text, not str: the brackets of a SMILES would be taken for markup.

@@ -6,7 +6,7 @@ name of a side, a field of the payload) is refused where it is asked. How a text
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from bridgehead.errors import ArgumentError
@@ -61,6 +61,10 @@ class Query:
             if not isinstance(getattr(self, name), bool):
                 raise ArgumentError(f"{name} = {getattr(self, name)!r}; expected True or False")
         _check_share(self.least_similarity)
+
+    def asking(self, text: str) -> "Query":
+        """Return the same question about another text; raises `ArgumentError` for an empty or overlong one."""
+        return replace(self, text=text)
 
     @property
     def condition(self) -> Where | None:
