@@ -89,7 +89,7 @@ class ItemLookup:
         if not form:
             return []
         statement = (
-            f"SELECT {ITEM_COLUMNS}, position FROM names JOIN items USING (number) WHERE hash = ? "
+            f"SELECT {ITEM_COLUMNS}, position FROM names JOIN items USING (number) WHERE names.hash = ? "
             "ORDER BY position > 0, number"
         )
         records = self.rows(statement, (name_hash(form),))
