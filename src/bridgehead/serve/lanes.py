@@ -7,13 +7,15 @@ So a single client loses no time, and many share the cost of encoding. Not about
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bridgehead.serve.refusals import ServiceRefusal, name_of
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_MOMENT = 0.25
 
 
 @dataclass(eq=False, slots=True)
@@ -58,10 +60,11 @@ class Lane:
         """How many jobs wait to be begun."""
         return self._jobs.qsize()
 
-    async def put(self, asked: Any) -> Any:
+    async def put(self, asked: Any, receive: Receive | None = None) -> Any:
         """Return what `work` gives for `asked`, or raise what it raises.
 
-        Raises `ServiceRefusal`: 503 where `limit` jobs wait already, 504 after `seconds`.
+        `receive`: the client's end of a request that was read; a job whose client has gone is not begun. Raises
+        `ServiceRefusal`: 503 where `limit` jobs wait already, 504 after `seconds`, 499 when the client has gone.
         """
         if self._jobs.qsize() >= self._limit:
             raise ServiceRefusal(
@@ -71,11 +74,14 @@ class Lane:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         timer = loop.call_later(self._seconds, _give_up, future, self._seconds)
+        watch = None if receive is None else _Watch(loop, receive, future)
         self._jobs.put(_Job(asked, future))
         try:
             return await future
         finally:
             timer.cancel()
+            if watch is not None:
+                watch.end()
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -121,6 +127,31 @@ class Lane:
         except RuntimeError:
             # The loop has closed: nobody waits any more.
             return
+
+
+class _Watch:
+    """Looks whether the client of a job that takes longer than a moment is still there."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Receive, future: "asyncio.Future[Any]") -> None:
+        self._receive, self._future = receive, future
+        self._task: asyncio.Task[None] | None = None
+        # Most answers are there before: a timer costs less than a task.
+        self._timer = loop.call_later(_MOMENT, self._begin)
+
+    def end(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.ensure_future(self._look())
+
+    async def _look(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            continue
+        if not self._future.done():
+            self._future.set_exception(ServiceRefusal(499, name_of(499), "the client has gone"))
 
 
 def _settle(batch: Sequence[_Job], results: Sequence[Any]) -> None:

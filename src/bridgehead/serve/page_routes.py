@@ -57,7 +57,7 @@ def add_page_routes(app: FastAPI, space: Service) -> None:
     @app.get("/depict/{id:path}", response_class=Response, responses=_PICTURE, operation_id="depict")
     async def depict(id: Id, request: Request, of: Of = None) -> Response:
         """Draw an item, where its kind can be drawn."""
-        found = await space.picture(id, of)
+        found = await space.picture(id, of, request.receive)
         if found is None:
             raise ServiceRefusal(404, name_of(404), "this item has no picture")
         return kept_response(request, found[0], "image/svg+xml", found[1], PICTURE_POLICY, "private, max-age=300")

@@ -8,29 +8,21 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from bridgehead.depict import has_pictures, picture_of
 from bridgehead.search.query import Query
 from bridgehead.serve.about import about_content
-from bridgehead.serve.content import encode_content, item_content, json_bytes, search_content
+from bridgehead.serve.asking import Question, bodies, stored_item
+from bridgehead.serve.content import json_bytes
 from bridgehead.serve.holder import SpaceHolder
-from bridgehead.serve.lanes import Lane
+from bridgehead.serve.lanes import Lane, Receive
 from bridgehead.serve.measures import Measures, TimedEncoder
 from bridgehead.serve.pictures import Pictures
 from bridgehead.serve.settings import ServeSettings
 
 Call = Callable[[Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A query, with the text that the answer repeats and when it came (`time.perf_counter`)."""
-
-    query: Query
-    came: float
 
 
 class Service:
@@ -67,23 +59,23 @@ class Service:
         await asyncio.to_thread(self.slow.stop)
         self.holder.close()
 
-    async def search(self, query: Query) -> bytes:
+    async def search(self, query: Query, receive: Receive) -> bytes:
         """Return the body of the answer to `query`; raises what the query is refused with."""
         lane = self.slow if query.substructure is not None else self.searches
-        found: bytes = await lane.put(Question(query, time.perf_counter()))
+        found: bytes = await lane.put(Question(query, time.perf_counter()), receive)
         return found
 
-    async def picture(self, identifier: str, of: str | None) -> tuple[bytes, str] | None:
+    async def picture(self, identifier: str, of: str | None, receive: Receive) -> tuple[bytes, str] | None:
         """Return the picture of an item and its ETag, or None where it has none."""
-        found, kind = await self.call(partial(_stored_item, identifier, of))
+        found, kind = await self.call(partial(stored_item, identifier, of), receive)
         if not has_pictures(kind):
             return None
         return await self.pictures.picture(found.item, kind)
 
-    async def about(self) -> bytes:
+    async def about(self, receive: Receive) -> bytes:
         """Return the body of `/about`."""
         work = partial(about_content, folder=self.holder.folder, heads=self.holder.heads)
-        return json_bytes(await self.call(work, slow=True))
+        return json_bytes(await self.call(work, receive, slow=True))
 
     async def aside(self, work: Callable[[], Any]) -> Any:
         """Return what `work` gives, in a thread that is not the space's."""
@@ -92,9 +84,9 @@ class Service:
     async def _draw(self, item: str, kind: str) -> str | None:
         return await asyncio.to_thread(picture_of, item, kind)
 
-    async def call(self, work: Call, slow: bool = False) -> Any:
+    async def call(self, work: Call, receive: Receive, slow: bool = False) -> Any:
         """Return what `work` gives for the space, in a worker thread."""
-        return await (self.slow if slow else self.searches).put(work)
+        return await (self.slow if slow else self.searches).put(work, receive)
 
     def _timed(self, space: Any) -> None:
         for side, encoder in space.encoders.items():
@@ -113,7 +105,7 @@ class Service:
         start = time.perf_counter()
         with self.holder.borrowed() as space:
             places = [i for i, one in enumerate(asked) if isinstance(one, Question)]
-            for i, body in zip(places, _bodies(space, [asked[i] for i in places]), strict=True):
+            for i, body in zip(places, bodies([asked[i] for i in places], space), strict=True):
                 results[i] = body
             for i, one in enumerate(asked):
                 if not isinstance(one, Question):
@@ -129,68 +121,12 @@ class Service:
                     self.measures.exchanges.inc()
 
 
-def _length(lane: Lane) -> float:
-    return lane.waiting
-
-
-def similar(space: Any, identifier: str, k: int, offset: int, of: str | None, where: str | None) -> bytes:
-    """Return the body of `/similar/{id}`."""
-    came = time.perf_counter()
-    answer = space.similar(identifier, k, offset, of=of, where=where)
-    return _body(space, identifier, k, offset, answer, came)
-
-
-def item(space: Any, identifier: str, of: str | None) -> bytes:
-    """Return the body of `/items/{id}`."""
-    found, kind = _stored_item(identifier, of, space)
-    return json_bytes(item_content(found, space.names[found.side], kind))
-
-
-def _stored_item(identifier: str, of: str | None, space: Any) -> tuple[Any, str]:
-    """Return an item and the kind of its side; raises `UnknownIdError`."""
-    found = space.item(identifier, of)
-    return found, space.kinds[found.side]
-
-
-def encoded(space: Any, items: Sequence[str], of: str) -> bytes:
-    """Return the body of `/encode`."""
-    side = space.side(of)
-    rows, failures = space.encode(items, side)
-    return json_bytes(encode_content(space.names[side], rows, failures))
-
-
-def _bodies(space: Any, questions: Sequence[Question]) -> list[Any]:
-    if not questions:
-        return []
-    answers = _answers(space, [one.query for one in questions])
-    return [
-        answer if isinstance(answer, BaseException) else _body_of(space, one, answer)
-        for one, answer in zip(questions, answers, strict=True)
-    ]
-
-
-def _answers(space: Any, queries: Sequence[Query]) -> list[Any]:
-    """Return an answer or an error for each query; a fault of ours with one of them costs the others nothing."""
-    try:
-        return list(space.answer_all(queries))
-    except Exception as error:
-        if len(queries) == 1:
-            return [error]
-        return [_answers(space, [query])[0] for query in queries]
-
-
-def _body_of(space: Any, asked: Question, answer: Any) -> bytes:
-    query = asked.query
-    return _body(space, query.text, query.k, query.offset, answer, asked.came)
-
-
-def _body(space: Any, text: str, k: int, offset: int, answer: Any, came: float) -> bytes:
-    took = round(1e3 * (time.perf_counter() - came), 3)
-    return json_bytes(search_content(space, text, k, offset, answer, took))
-
-
 def _caught(work: Call, space: Any) -> Any:
     try:
         return work(space)
     except Exception as error:
         return error
+
+
+def _length(lane: Lane) -> float:
+    return lane.waiting

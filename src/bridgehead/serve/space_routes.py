@@ -10,9 +10,8 @@ from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from bridgehead.search.query import Query as SpaceQuery
-from bridgehead.serve import models, service
+from bridgehead.serve import asking, models
 from bridgehead.serve.body import JsonRoute
-from bridgehead.serve.content import json_bytes
 from bridgehead.serve.page_headers import DATA_POLICY
 from bridgehead.serve.service import Service
 from bridgehead.serve.settings import MAX_ID, MAX_K, MAX_OFFSET, MAX_TEXT
@@ -47,15 +46,16 @@ def add_space_routes(app: FastAPI, space: Service) -> None:
 
     async def search(body: models.SearchRequest, request: Request) -> Response:
         """Find what belongs to a query on the other side, or on the one named in `of`."""
-        return json_response(await space.search(_query(body)))
+        return json_response(await space.search(_query(body), request.receive))
 
     async def classify(body: models.ClassifyRequest, request: Request) -> Response:
         """Put items to the nearest of described classes; shares are among these labels and no probabilities."""
-        return json_response(await space.call(partial(_classified, body), slow=True))
+        return json_response(await space.call(partial(asking.classified, body), request.receive, slow=True))
 
     async def encode(body: models.EncodeRequest, request: Request) -> Response:
         """Turn items into rows of the space, of unit length."""
-        return json_response(await space.call(lambda found: service.encoded(found, body.items, body.of), slow=True))
+        work = partial(asking.encoded, body)
+        return json_response(await space.call(work, request.receive, slow=True))
 
     for endpoint, answer in (
         (search, models.SearchAnswer),
@@ -68,20 +68,22 @@ def add_space_routes(app: FastAPI, space: Service) -> None:
         )  # fmt: skip
 
     @app.get("/items/{id:path}", response_model=models.ItemAnswer, responses=WITH_ID, operation_id="item")
-    async def item(id: Id, of: Of = None) -> Response:
+    async def item(id: Id, request: Request, of: Of = None) -> Response:
         """Give an item as it is stored."""
-        return json_response(await space.call(lambda found: service.item(found, id, of)))
+        return json_response(await space.call(partial(asking.item, id, of), request.receive))
 
     @app.get("/similar/{id:path}", response_model=models.SearchAnswer, responses=WITH_ID, operation_id="similar")
     async def similar(
         id: Id,
+        request: Request,
         of: Of = None,
         k: Annotated[int, Query(ge=1, le=MAX_K)] = 10,
         offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
         filter: Annotated[str | None, Query(min_length=1, max_length=MAX_TEXT)] = None,
     ) -> Response:
         """Find items of the side `of` (by default the item's own) that are like an item."""
-        return json_response(await space.call(lambda found: service.similar(found, id, k, offset, of, filter)))
+        work = partial(asking.similar, id, k, offset, of, filter)
+        return json_response(await space.call(work, request.receive))
 
 
 def _query(body: models.SearchRequest) -> SpaceQuery:
@@ -90,8 +92,3 @@ def _query(body: models.SearchRequest) -> SpaceQuery:
         distinct=body.distinct, substructure=body.substructure, similar_to=body.similar_to,
         least_similarity=body.least_similarity, explain=body.explain,
     )  # fmt: skip
-
-
-def _classified(body: models.ClassifyRequest, space: Any) -> bytes:
-    found = space.classify(body.items, body.labels, body.templates, body.k, body.abstain_below, body.synonyms, body.of)
-    return json_bytes(found.to_dict())

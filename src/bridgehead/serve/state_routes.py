@@ -5,7 +5,7 @@ Not about searching.
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
@@ -24,9 +24,9 @@ def add_state_routes(app: FastAPI, space: Service) -> None:
     """Add the routes."""
 
     @app.get("/about", response_model=models.AboutAnswer, responses=ERRORS, operation_id="about")
-    async def about() -> Response:
+    async def about(request: Request) -> Response:
         """Say what is being served, what was measured of it, and whose data it is."""
-        return json_response(await space.about())
+        return json_response(await space.about(request.receive))
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
