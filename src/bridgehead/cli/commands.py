@@ -21,6 +21,7 @@ from bridgehead.cli.search import search
 from bridgehead.cli.serve import serve
 from bridgehead.cli.session import INTERRUPTED, INTERRUPTION, USER_INPUT, Session, session
 from bridgehead.cli.study import study
+from bridgehead.cli.sync import index, sync
 from bridgehead.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -207,13 +208,8 @@ app.command()(report)
 app.command()(compare)
 
 
-@app.command()
-def index(source: Source, as_json: Json = False, debug: Debug = False) -> None:
-    """Make the items searchable.
-
-    Items of the pairs and those that the config adds, with the heads of refit and with the evaluated ones.
-    """
-    _stage("index", source, as_json, debug)
+app.command()(index)
+app.command()(sync)
 
 
 app.command()(search)

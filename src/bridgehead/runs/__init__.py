@@ -1,7 +1,8 @@
 """The run folder and the stages that fill it: the only place where pairs, encoders, heads, evaluation and index meet.
 
 `run("config.toml")` runs all stages; `check`, `encode`, `train`, `evaluate`, `audit`, `refit` and `index` one, with
-what it stands on. Names are loaded when they are first used. This folder is not about arguments or printing (`cli`).
+what it stands on; `sync` brings the indexes up to date with a file, `compact` and `snapshot` look after them. Names are
+loaded when they are first used. This folder is not about arguments or printing (`cli`).
 """
 
 from importlib import import_module
@@ -12,6 +13,7 @@ _HOMES = {
     "RunFolder": "folder",
     "audit": "flow",
     "check": "flow",
+    "compact": "flow",
     "compare_runs": "comparing",
     "demo": "demonstration",
     "encode": "flow",
@@ -23,6 +25,8 @@ _HOMES = {
     "refit": "flow",
     "report": "flow",
     "run": "flow",
+    "snapshot": "flow",
+    "sync": "flow",
     "train": "flow",
     "with_folds": "folds.plan",
     "two_view_study": "study.two_views",

@@ -3,6 +3,7 @@
 This module is not about search (`search`) or about how answers are shown (`report`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from bridgehead.runs.config import ExampleQuery
@@ -14,7 +15,7 @@ _HITS = 10
 _SHOWN = 140
 
 
-def answer_examples(work: Work, spaces: dict[str, Space]) -> list[dict[str, Any]]:
+def answer_examples(work: Work, spaces: Mapping[str, Space]) -> list[dict[str, Any]]:
     """Answer the config's example queries with each space; returns JSON values, one mapping an example."""
     found = []
     for example in work.run.config.examples:

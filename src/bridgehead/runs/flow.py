@@ -6,12 +6,16 @@ This module is not about what the stages do (`stages`, `indexing`, `reporting`).
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridgehead.errors import ArgumentError, RunStateError
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import Progress
+
+if TYPE_CHECKING:
+    from bridgehead.pairs.sources import PathsLike
+    from bridgehead.runs.syncing.report import SyncReport
 
 RunLike = RunConfig | str | Path | RunFolder
 
@@ -69,6 +73,62 @@ def refit(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
 def index(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
     """Make the run searchable (`index/`, `index-evaluated/`). See `through`."""
     return through(run, "index", progress)
+
+
+def sync(
+    run: RunLike,
+    file: "PathsLike",
+    side: str = "a",
+    delete_missing: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    id: str | None = None,
+) -> "SyncReport":
+    """Bring the indexes of a run up to date with the items in `file`, by id and content, and say what was done.
+
+    `file` is any that pairs are read from, with the config's column of items of `side` ("a", "b", or its shown name)
+    and one of ids (`id`; default: the config's, else `id`); columns of names are names, all others payload. What is
+    new or changed is encoded by the model of each index, what is not is left alone, and items of the run itself stay
+    as its pairs say. `delete_missing` removes items that came by an earlier sync and are not in the file. `dry_run`
+    reads, encodes and counts, and writes nothing. Where a side has grown by 10 %, a new build is made and its recall
+    measured. A sync that is killed has lost nothing that it had written; the next one goes on.
+
+    Raises as `read_pairs` for the file, `ArgumentError` (side), `InputFileNotFoundError` (no index), `MismatchError`
+    and `RunStateError` (damaged), and `RunBusyError` when another process writes the run.
+    """
+    from bridgehead.runs.syncing.stage import sync_run
+
+    opened = RunFolder.of(run)
+    with ExitStack() as held:
+        if not dry_run:
+            held.enter_context(opened.writing())
+        return sync_run(opened, file, side, delete_missing, dry_run, progress, id)
+
+
+def compact(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
+    """Write each index of a run anew with all that was added to it since, and measure its recall again.
+
+    Returns heads -> `lines` on the vectors. An index to which nothing was added is written anew too. Raises as `sync`.
+    """
+    from bridgehead.runs.syncing.upkeep import compact_run
+
+    opened = RunFolder.of(run)
+    with opened.writing():
+        return compact_run(opened, progress or _silent)
+
+
+def snapshot(run: RunLike, target: str | Path, progress: Progress | None = None) -> Path:
+    """Write the indexes of a run, as they are now, into the new folder `target`, which searches and serves by itself.
+
+    Each index is whole, the model that it carries included; files are hard links where the file system allows, so a
+    snapshot beside the run costs little. Beside them lie the config, report and card. Raises `ArgumentError` where the
+    folder is there already, and as `sync`.
+    """
+    from bridgehead.runs.syncing.upkeep import snapshot_run
+
+    opened = RunFolder.of(run)
+    with opened.writing():
+        return snapshot_run(opened, Path(target), progress or _silent)
 
 
 def report(run: RunLike, progress: Progress | None = None) -> dict[str, Any]:
@@ -156,9 +216,9 @@ def _check_audits(work: Any) -> None:
 def _function(stage: str) -> Callable[[Any], dict[str, Any]]:
     # Imported when they run: a stage brings torch, RDKit or FAISS with it.
     if stage == "index":
-        from bridgehead.runs import indexing
+        from bridgehead.runs.indexing.stage import index as indexed
 
-        return indexing.index
+        return indexed
     if stage == "evaluate":
         from bridgehead.runs import evaluating
 

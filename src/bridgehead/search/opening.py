@@ -14,7 +14,7 @@ from typing import Any
 
 from bridgehead.encode import Encoder, load_encoder
 from bridgehead.encode.canary import Canary, canary_rows, check_canary
-from bridgehead.errors import ArgumentError, InputFileNotFoundError, MismatchError
+from bridgehead.errors import ArgumentError, BridgeheadError, InputFileNotFoundError, MismatchError
 from bridgehead.files import hash_file, hash_json, sync_folder
 from bridgehead.index import Index, open_index
 from bridgehead.search.space import Space
@@ -38,13 +38,16 @@ class OpenedSpace(Space):
         super().__init__(index, *parts)
         self._from = (model, folder)
 
+    def __enter__(self) -> "OpenedSpace":
+        return self
+
     def reopened(self) -> "OpenedSpace | None":
         """Return the space of the build of another model that has taken the place of this one's, None where none has.
 
         This space goes on answering from its own build until it is closed. Cheap enough to be asked before every
         query. Raises as `open_space`.
         """
-        return open_space_of(*self._from) if getattr(self.index, "superseded", False) else None
+        return open_space_of(*self._from) if self.index.superseded else None
 
 
 def open_space(run: str | Path, heads: str = "refit") -> OpenedSpace:
@@ -79,26 +82,35 @@ def open_space_of(model: str | Path, index: str | Path) -> OpenedSpace:
 
     A folder of a model holds `encoders/a`, `encoders/b` and `heads.safetensors`. Raises as `open_space`.
     """
+    own, place = Path(model), Path(index)
+    while True:
+        opened = open_index(place)
+        folder = opened.attached(MODEL) or own
+        try:
+            return _space_of(own, place, opened, folder)
+        except BaseException as error:
+            # A build that takes this one's place removes its files, which may be while they are read here.
+            replaced = opened.superseded or not folder.is_dir()
+            opened.close()
+            if not (replaced and isinstance(error, BridgeheadError | OSError)):
+                raise
+
+
+def _space_of(own: Path, index: Path, opened: Index, folder: Path) -> OpenedSpace:
     from bridgehead.align.twin import NumpyHeads
 
-    own, opened = Path(model), open_index(index)
-    try:
-        folder = opened.attached(MODEL) or own
-        encoders = load_model(folder, opened.model)
-        for side, encoder in encoders.items():
-            if (stored := opened.attached(_CANARY.format(side=side))) is not None:
-                check_canary(encoder, Canary.load(stored))
-        heads = NumpyHeads.load(folder / HEADS_FILE)
-        space = OpenedSpace(own, Path(index), opened, encoders["a"], encoders["b"], heads)
-        if not same_model(folder, own):
-            space.model_note = (
-                f"{own} holds another model than the one that {index} was built with; this one searches until the "
-                "index is built again"
-            )
-        return space
-    except BaseException:
-        opened.close()
-        raise
+    encoders = load_model(folder, opened.model)
+    for side, encoder in encoders.items():
+        if (stored := opened.attached(_CANARY.format(side=side))) is not None:
+            check_canary(encoder, Canary.load(stored))
+    heads = NumpyHeads.load(folder / HEADS_FILE)
+    space = OpenedSpace(own, index, opened, encoders["a"], encoders["b"], heads)
+    if not same_model(folder, own):
+        space.model_note = (
+            f"{own} holds another model than the one that {index} was built with; this one searches until the index is "
+            "built again"
+        )
+    return space
 
 
 def load_model(folder: Path, fingerprint: str) -> dict[str, Encoder]:
