@@ -97,6 +97,10 @@ class IndexState:
         """Return the items of `numbers` of one side, in that order."""
         return self._items.items(self.side_named(side), numbers)
 
+    def texts(self, side: str, numbers: Iterable[int]) -> list[str]:
+        """Return the raw items of `numbers` of one side, in that order."""
+        return self._items.texts(self.side_named(side), numbers)
+
     def by_id(self, identifier: str) -> list[Item]:
         """Return the items whose user's id is exactly `identifier`, at most one a side, a first."""
         return self._items.by_id(identifier)

@@ -73,6 +73,19 @@ class ItemLookup:
             raise ArgumentError(f"side {side} has no item of number {missing[0]}")
         return [found[number] for number in wanted]
 
+    def texts(self, side: str, numbers: Iterable[int]) -> list[str]:
+        """Return the raw items of `numbers` in that order, without the rest of them; raises as `items` does."""
+        wanted = [int(number) for number in numbers]
+        found: dict[int, str] = {}
+        for start in range(0, len(wanted), _MOST_MARKS):
+            some = wanted[start : start + _MOST_MARKS]
+            marks = ", ".join("?" * len(some))
+            statement = f"SELECT number, item FROM items WHERE number IN ({marks}) AND side = ?"
+            found.update(self.rows(statement, (*some, SIDES.index(side))))
+        if missing := [number for number in wanted if number not in found]:
+            raise ArgumentError(f"side {side} has no item of number {missing[0]}")
+        return [found[number] for number in wanted]
+
     def by_id(self, identifier: str) -> list[Item]:
         """Return the items (at most one a side) whose user's id is exactly `identifier`, a first."""
         statement = f"SELECT {ITEM_COLUMNS} FROM items WHERE id = ? ORDER BY side"

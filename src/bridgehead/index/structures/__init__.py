@@ -5,6 +5,21 @@ identity, or about the counted fingerprints that an encoder makes rows of (`enco
 """
 
 from bridgehead.index.structures.bits import BYTES, structure_bits
+from bridgehead.index.structures.matching import has_substructure
+from bridgehead.index.structures.pattern import Pattern, read_pattern
+from bridgehead.index.structures.similarity import similar_numbers
 from bridgehead.index.structures.stored import StructureBits
+from bridgehead.index.structures.substructure import Verify, substructure_candidates, substructure_numbers
 
-__all__ = ["BYTES", "StructureBits", "structure_bits"]
+__all__ = [
+    "BYTES",
+    "Pattern",
+    "StructureBits",
+    "Verify",
+    "has_substructure",
+    "read_pattern",
+    "similar_numbers",
+    "structure_bits",
+    "substructure_candidates",
+    "substructure_numbers",
+]

@@ -75,7 +75,7 @@ def _smiles_query(text: str) -> Any | None:
         if "[H]" in text:
             molecule = Chem.MergeQueryHs(parse(text, hydrogens=True))
         if "*" in text:
-            settings = Chem.AdjustQueryParameters.NoAdjustments()
+            settings: Any = Chem.AdjustQueryParameters.NoAdjustments()
             settings.makeDummiesQueries = True
             molecule = Chem.AdjustQueryProperties(molecule, settings)
     return molecule
