@@ -93,11 +93,10 @@ class Service:
             space.encoders[side] = TimedEncoder(encoder, self.measures.encode.observe)
 
     def _facts(self) -> dict[str, dict[str, float]]:
-        with self.holder.borrowed() as space:
-            names, index = space.names, space.index
+        with self.holder.borrowed() as space, space.index.state() as state:
             return {
-                "index_items": {names[side]: index.size(side) for side in index.sides},
-                "index_change": {"": index.change},
+                "index_items": {space.names[side]: state.size(side) for side in state.sides},
+                "index_change": {"": state.change},
             }
 
     def _answer(self, asked: Sequence[Any]) -> list[Any]:
