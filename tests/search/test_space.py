@@ -17,10 +17,9 @@ class Letters:
     """The row of a text: how often c, n and o occur."""
 
     def encode(self, items):
-        if any(item == "N#N" for item in items):
-            return SimpleNamespace(rows=np.zeros((0, 3)), failures=[SimpleNamespace(reason="too inert")])
-        rows = [[item.lower().count(letter) for letter in "cno"] for item in items]
-        return SimpleNamespace(rows=np.array(rows, dtype=np.float32), failures=[])
+        failures = [SimpleNamespace(index=i, reason="too inert") for i, item in enumerate(items) if item == "N#N"]
+        rows = [[item.lower().count(letter) for letter in "cno"] for item in items if item != "N#N"]
+        return SimpleNamespace(rows=np.array(rows, dtype=np.float32).reshape(-1, 3), failures=failures)
 
 
 class Biased:
@@ -114,9 +113,11 @@ def test_a_query_that_nothing_knows_is_answered_by_no_hit_that_says_so(space):
         assert "no molecule holds its words: nothing to show" in answer.explanation
 
 
-def test_an_item_with_a_zero_row_is_answered_from_words_too(space):
+def test_an_item_with_a_zero_row_is_answered_from_its_own_words(space):
     answer = space.answer("t3", of="text")
-    assert answer.hits == () and "knew nothing of this item" in answer.note
+    assert ids(answer.hits) == ["t3"] and answer.hits[0].read_as == "words"
+    assert "knew nothing of this item when it was indexed: answered from the words alone" in answer.note
+    assert space.answer("t3").hits == ()
 
 
 def test_a_structure_that_cannot_be_encoded_is_an_error_with_the_reason(space):

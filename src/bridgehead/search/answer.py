@@ -73,8 +73,8 @@ class Answer:
     """Hits with how they came about: the `reading`, the shown name of the side searched (`of`), and a `note`.
 
     `note` is "" or says why the answer is from words alone or empty. `readings` are other ways in which this text could
-    be read, to pass as `read_as`. `more`: whether a further page has hits. `n_searched`: how many items could have been
-    found, after filters.
+    be read, to pass as `read_as`. `more`: whether a further page has hits. `n_searched`: how many items pass the
+    filters; where a substructure is asked for, at most so many.
     """
 
     hits: tuple[Hit, ...]

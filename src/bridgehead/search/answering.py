@@ -31,7 +31,7 @@ def answers_to(space: "Space", state: IndexState, asked: Sequence[Asked | Bridge
     """As `answers`, for queries that were read, some with an error."""
     going = [one for one in asked if isinstance(one, Asked)]
     give_rows(space, state, going)
-    find_pages(state, [one for one in going if one.error is None and not _is_unknown(one)])
+    find_pages(state, [one for one in going if one.error is None and not _is_unknown(one)], space.verify_substructure)
     items = _items(state, going)
     return [one if isinstance(one, BridgeheadError) else one.error or _answer(space, state, one, items)
             for one in asked]  # fmt: skip

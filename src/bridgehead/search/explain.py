@@ -135,7 +135,7 @@ def _ranks(state: IndexState, one: Asked, page: Page) -> list[dict[str, int]]:
     modes = ("words",) if one.row is None else ("space", "words")
     ranks: list[dict[str, int]] = [{} for _ in page.found.numbers]
     for mode in modes:
-        listed: Ranked = Lists(state, one.target, mode, page.allowed, one.without).first([one], depth)[0]
+        listed: Ranked = Lists(state, one.target, mode, page.filters, one.without).first([one], depth)[0]
         rank_of = {number: rank for rank, number in enumerate(listed.numbers.tolist(), start=1)}
         for place, number in zip(ranks, page.found.numbers.tolist(), strict=True):
             if (rank := rank_of.get(number)) is not None:

@@ -6,29 +6,34 @@ of those before it, in every mode. What is shown of an item is in `answering`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bridgehead.errors import BridgeheadError
 from bridgehead.index import IndexState, Ranked
+from bridgehead.search.filters import BoolArray, Filters, filters_of
 from bridgehead.search.query import Query
 from bridgehead.search.reading import Reading
-from bridgehead.vectors import FloatArray, IntArray
+from bridgehead.vectors import FloatArray
+
+if TYPE_CHECKING:
+    from bridgehead.index.structures import Verify
 
 DEPTH = 1000
 """How many of each list are fused in mode "hybrid"; after these the list by the space goes on."""
 
 _FIRST_FOLDED = 256
 _DEEPER = 4
+_NO_ITEMS = Ranked(np.zeros(0, np.int64), np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
 class Page:
     """What was found for one query: the hits of its page, the ids folded into each, and whether there are further.
 
-    `scored_by`: "space", "words" or "hybrid". `n_searched`: how many items could have been found;
-    `allowed` which ones, None for all.
+    `scored_by`: "space", "words" or "hybrid". `n_searched`: how many items pass the `filters` (of a
+    substructure: its screen).
     """
 
     found: Ranked
@@ -36,7 +41,7 @@ class Page:
     more: bool
     n_searched: int
     scored_by: str
-    allowed: IntArray | None
+    filters: Filters
 
 
 @dataclass(eq=False)
@@ -71,73 +76,75 @@ class Asked:
         return (self.target, self.mode, query.k, query.offset, query.distinct, self.without, *filters)
 
 
-def find_pages(state: IndexState, asked: Sequence[Asked]) -> None:
+def find_pages(state: IndexState, asked: Sequence[Asked], verify: "Verify | None" = None) -> None:
     """Give each query its page, or the error of its filters; queries that are alike are looked up together."""
     groups: dict[tuple[Any, ...], list[Asked]] = {}
     for one in asked:
         groups.setdefault(one.alike, []).append(one)
     for group in groups.values():
         try:
-            _find(state, group)
+            _find(state, group, verify)
         except BridgeheadError as error:
             for one in group:
                 one.error = error
 
 
-def allowed_numbers(state: IndexState, side: str, query: Query) -> IntArray | None:
-    """Return the numbers (ascending) of the items of a side that pass the filters of a query, None where it has none.
-
-    Raises `ArgumentError` for a field that no item has, and `StructureError` for a structure that cannot be read.
-    """
-    allowed: IntArray | None = None
-    if (condition := query.condition) is not None:
-        allowed = state.matching(side, condition)
-    if query.substructure is not None:
-        from bridgehead.index.structures import substructure_numbers
-
-        allowed = substructure_numbers(state, side, query.substructure, allowed=allowed)
-    if query.similar_to is not None:
-        from bridgehead.index.structures import similar_numbers
-
-        similar, _ = similar_numbers(state, side, query.similar_to, query.least_similarity)
-        allowed = similar if allowed is None else np.intersect1d(allowed, similar, assume_unique=True)
-    return allowed
-
-
-def _find(state: IndexState, group: Sequence[Asked]) -> None:
+def _find(state: IndexState, group: Sequence[Asked], verify: "Verify | None") -> None:
     first = group[0]
     query, target = first.query, first.target
-    allowed = allowed_numbers(state, target, query)
-    n_searched = state.size(target) if allowed is None else len(allowed)
-    if first.without is not None and (allowed is None or first.without in allowed):
+    filters = filters_of(state, target, query, verify)
+    n_searched = state.size(target) if filters.allowed is None else len(filters.allowed)
+    if first.without is not None and (filters.allowed is None or first.without in filters.allowed):
         n_searched -= 1
     end = int(min(query.offset + query.k, n_searched))
     start = int(min(query.offset, n_searched))
-    lists = Lists(state, target, first.mode, allowed, first.without)
+    lists = Lists(state, target, first.mode, filters, first.without)
     if query.distinct:
         for one in group:
             found, also, more = _folded(lists, one, start, end)
-            one.page = Page(found, also, more, n_searched, first.mode, allowed)
+            one.page = Page(found, also, more, n_searched, first.mode, filters)
         return
     for one, found in zip(group, lists.first(group, end + 1), strict=True):
         page = found.page(end - start, start)
-        one.page = Page(page, ((),) * len(page), len(found) > end, n_searched, first.mode, allowed)
+        one.page = Page(page, ((),) * len(page), len(found) > end, n_searched, first.mode, filters)
 
 
 @dataclass(frozen=True)
 class Lists:
-    """The list of one mode over the `allowed` items of a side, less the item `without`."""
+    """The list of one mode over what `filters` let pass of a side, less the item `without`."""
 
     state: IndexState
     side: str
     mode: str
-    allowed: IntArray | None
+    filters: Filters
     without: int | None
 
     def first(self, asked: Sequence[Asked], depth: int) -> list[Ranked]:
         """Return for each query its first `depth` items; fewer where there are no more."""
-        if depth < 1 or (self.allowed is not None and not len(self.allowed)):
-            return [Ranked(np.zeros(0, np.int64), np.zeros(0))] * len(asked)
+        allowed = self.filters.allowed
+        if depth < 1 or (allowed is not None and not len(allowed)):
+            return [_NO_ITEMS] * len(asked)
+        if self.filters.passes is None:
+            return self._first(asked, depth)
+        return [self._passing(one, depth) for one in asked]
+
+    def _passing(self, one: Asked, depth: int) -> Ranked:
+        """Return the first items that pass, looking at more and more of the list; each is looked at once."""
+        assert self.filters.passes is not None
+        looked_at, size = 0, 2 * depth
+        kept: list[Ranked] = []
+        while True:
+            listed = self._first([one], size)[0]
+            fresh = listed.page(size, looked_at)
+            kept.append(_chosen(fresh, self.filters.passes(fresh.numbers)))
+            if sum(map(len, kept)) >= depth or len(listed) < size:
+                found = Ranked(
+                    np.concatenate([part.numbers for part in kept]), np.concatenate([part.scores for part in kept])
+                )
+                return found.page(depth, 0)
+            looked_at, size = size, _DEEPER * size
+
+    def _first(self, asked: Sequence[Asked], depth: int) -> list[Ranked]:
         more = depth + (self.without is not None)
         if self.mode == "space":
             found = self._space(asked, more)
@@ -145,15 +152,17 @@ class Lists:
             found = [self._words(one, more) for one in asked]
         else:
             found = self._hybrid(asked, more)
-        return [_less(one, self.without).page(depth, 0) for one in found]
+        if self.without is None:
+            return [one.page(depth, 0) for one in found]
+        return [_chosen(one, one.numbers != self.without).page(depth, 0) for one in found]
 
     def _space(self, asked: Sequence[Asked], depth: int) -> list[Ranked]:
         rows = np.stack([one.row for one in asked if one.row is not None])
-        found: list[Ranked] = self.state.search(self.side, rows, depth, 0, self.allowed)
+        found: list[Ranked] = self.state.search(self.side, rows, depth, 0, self.filters.allowed)
         return found
 
     def _words(self, one: Asked, depth: int) -> Ranked:
-        found = self.state.words(one.words, self.side, depth, 0, self.allowed)
+        found = self.state.words(one.words, self.side, depth, 0, self.filters.allowed)
         scores = np.array([hit.score for hit in found], dtype=np.float64)
         return Ranked(np.array([hit.number for hit in found], dtype=np.int64), scores)
 
@@ -174,10 +183,7 @@ def fused(near: Ranked, words: Ranked, depth: int) -> Ranked:
     return Ranked(numbers, np.array([scores[n] for n in order] + [s for _, s in rest], dtype=float)).page(depth, 0)
 
 
-def _less(found: Ranked, number: int | None) -> Ranked:
-    if number is None:
-        return found
-    kept = found.numbers != number
+def _chosen(found: Ranked, kept: BoolArray) -> Ranked:
     return Ranked(found.numbers[kept], found.scores[kept])
 
 

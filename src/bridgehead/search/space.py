@@ -19,12 +19,14 @@ from bridgehead.search.references import KnownReferences
 from bridgehead.vectors import FloatArray
 
 if TYPE_CHECKING:
+    from bridgehead.index.structures import Verify
     from bridgehead.search.classify import Classified
 
 
 class Space:
     """Two encoders, their heads and an index of both sides.
 
+    `verify_substructure`, when it is set, matches substructures in the place of RDKit in this process.
     `names` and `kinds`: side -> shown name and kind of item ("molecule", "text", ...); by default those of the index.
     """
 
@@ -40,6 +42,7 @@ class Space:
         self.index = index
         self.heads = heads
         self.encoders = {"a": encoder_a, "b": encoder_b}
+        self.verify_substructure: Verify | None = None
         self.references = KnownReferences()
         self.names = dict(names or {side: facts.name for side, facts in index.sides.items()})
         self.kinds = dict(kinds or {side: facts.kind for side, facts in index.sides.items()})

@@ -17,8 +17,8 @@ from bridgehead.errors import ArgumentError, BridgeheadError, DataError, FormatV
 from bridgehead.files import folder_lock, hash_file, hash_json, read_json, write_json
 from bridgehead.search.batch.hits_table import HitsTable, joined
 from bridgehead.search.batch.query_files import QueryRow, read_queries
+from bridgehead.search.filters import filters_of
 from bridgehead.search.query import Query
-from bridgehead.search.ranking import allowed_numbers
 
 if TYPE_CHECKING:
     from bridgehead.encode.cache import Progress
@@ -119,7 +119,7 @@ def _check_filters(space: "Space", query: Query) -> None:
     with space.index.state() as state:
         for side in sides:
             try:
-                allowed_numbers(state, side, query)
+                filters_of(state, side, query)
             except BridgeheadError as error:
                 errors.append(error)
     if len(errors) == len(sides):
