@@ -115,7 +115,7 @@ def write_compacted(
     """
     build = folder / str(manifest["folder"])
     change = int(connection.execute("SELECT value FROM meta WHERE name = 'change'").fetchone()[0])
-    part = _part(folder, hash_json([manifest["fingerprint"], change, asdict(plan)])[:16])
+    part = _part(folder, hash_json([dict(manifest), change, asdict(plan)])[:16])
     rows = {
         str(side): LiveRows(open_base(build, side, VectorFacts(**content["vectors"])), connection, side)
         for side, content in manifest["sides"].items()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bridgehead.errors import BridgeheadError, RunBusyError, RunStateError
-from bridgehead.index.items.schema import connect
+from bridgehead.index.items.schema import connect, is_whole
 
 _KEPT = 8
 _NEEDS_WRITING = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
@@ -27,6 +27,8 @@ class Readers:
     def __init__(self, path: Path) -> None:
         """Open the first connection. Raises `RunStateError` when there is no such file or it is damaged."""
         self._path = path
+        if path.is_file() and not is_whole(path):
+            raise RunStateError(f"{path} is damaged (it was cut off); build the index again")
         self._renew()
         _POOLS.add(self)
         with self.transaction():
@@ -76,7 +78,9 @@ class Readers:
         code = _code(error)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return RunBusyError(f"{self._path} is locked by a writer ({error}); try again")
-        if code in _NEEDS_WRITING and self._path.is_file():
+        if not self._path.is_file():
+            return RunStateError(f"{self._path} is missing; build the index again")
+        if code in _NEEDS_WRITING:
             return RunStateError(
                 f"{self._path} has changes beside it that a writer left, and reading them needs permission to write in "
                 f"{self._path.parent} ({error}): open the index once as a user who may, or copy it elsewhere"

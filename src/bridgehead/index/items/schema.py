@@ -11,6 +11,7 @@ import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
+_HEAD = 100
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE items (number INTEGER PRIMARY KEY, side INTEGER NOT NULL, id TEXT NOT NULL, item TEXT NOT NULL, key TEXT,
@@ -44,3 +45,19 @@ def connect(path: Path, mode: str, timeout: float = 30.0) -> sqlite3.Connection:
 def address(path: Path, options: str) -> str:
     """Return the URI of an item file."""
     return f"file:{quote(str(path.resolve()))}?{options}"
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether an item file is as long as its first page says, as far as that can be told while it is written.
+
+    SQLite sees a page that is missing when it needs it; this sees a file that was cut off before.
+    """
+    if any(path.with_name(path.name + beside).is_file() for beside in ("-wal", "-journal")):
+        return True
+    with open(path, "rb") as file:
+        head = file.read(_HEAD)
+    if len(head) < _HEAD or head[24:28] != head[92:96]:
+        return True
+    page = int.from_bytes(head[16:18], "big")
+    expected = (page if page > 1 else 65_536) * int.from_bytes(head[28:32], "big")
+    return path.stat().st_size >= expected
