@@ -19,6 +19,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Told = Callable[["Exchange"], None]
+_DIGITS = 18
 OPEN_TO_ALL = frozenset(["/health", "/ready"])
 LOOPBACK = frozenset(["127.0.0.1", "localhost", "::1", "[::1]"])
 
@@ -97,7 +98,7 @@ class Guard:
                     {"www-authenticate": 'Basic realm="bridgehead", charset="UTF-8"'},
                 )  # fmt: skip
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > self.most:
+        if not length.isdigit() or len(length) > _DIGITS or int(length) > self.most:
             raise _too_large(self.most)
 
 
