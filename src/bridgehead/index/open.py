@@ -35,6 +35,7 @@ class Index:
 
     def __init__(self, folder: Path, build: OpenBuild, stamp: object) -> None:
         self.folder = folder
+        self._manifest = str(folder / MANIFEST)
         self.model = build.model
         self._build = build
         self._stamp = stamp
@@ -85,10 +86,10 @@ class Index:
 
     def _follow(self) -> None:
         """Go on to the build that the manifest names now, if that is another one of the same model."""
-        if _stamp(self.folder) == self._stamp:
+        if _stamp(self._manifest) == self._stamp:
             return
         with self._lock:
-            stamp = _stamp(self.folder)
+            stamp = _stamp(self._manifest)
             if stamp == self._stamp:
                 return
             try:
@@ -213,7 +214,7 @@ def open_index(folder: str | Path, expected_fingerprint: str | None = None, *, t
     and `RunStateError` (files missing, cut off, damaged, or of different builds).
     """
     target = Path(folder)
-    stamp = _stamp(target)
+    stamp = _stamp(str(target / MANIFEST))
     manifest = read_manifest(target)
     if expected_fingerprint is not None and manifest["model"] != expected_fingerprint:
         raise MismatchError(
@@ -246,10 +247,10 @@ def _followed(folder: Path, build: OpenBuild) -> OpenBuild | None:
         return _followed(folder, build)
 
 
-def _stamp(folder: Path) -> object:
-    """Return what differs after the manifest was written again, None while there is none."""
+def _stamp(manifest: str) -> object:
+    """Return what differs after the file `manifest` was written again, None where there is none."""
     try:
-        found = os.stat(folder / MANIFEST)
+        found = os.stat(manifest)
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size

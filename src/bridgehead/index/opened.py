@@ -59,13 +59,14 @@ class OpenBuild:
         self.heads = {str(side): _head(content) for side, content in manifest["sides"].items()}
         check_files(folder, manifest["files"], thorough)
         self.bases = {side: open_base(folder, side, head.vectors) for side, head in self.heads.items()}
-        self.readers = Readers(folder / STORE_FILE)
+        self._store = folder / STORE_FILE
+        self.readers = Readers(self._store)
         self._lock = threading.Lock()
         self._tracked: Tracked | None = None
         self._remembered: OrderedDict[object, IntArray] = OrderedDict()
         try:
             with self.readers.transaction() as connection:
-                self._check(ItemLookup(connection, folder / STORE_FILE), thorough)
+                self._check(ItemLookup(connection, self._store), thorough)
         except BaseException:
             self.readers.close()
             raise
@@ -90,15 +91,17 @@ class OpenBuild:
     def transaction(self) -> Iterator[tuple[ItemLookup, Tracked]]:
         """Give items and vectors of one committed state."""
         while True:
-            with self.readers.transaction() as connection:
-                items = ItemLookup(connection, self.folder / STORE_FILE)
-                if (tracked := self._at(items)) is not None:
+            connection, change = self.readers.begin()
+            try:
+                items = ItemLookup(connection, self._store)
+                if (tracked := self._at(items, change)) is not None:
                     yield items, tracked
                     return
+            finally:
+                self.readers.end(connection)
 
-    def _at(self, items: ItemLookup) -> Tracked | None:
-        """Return the vectors as of what `items` sees; None when another thread has gone on to a later state."""
-        change = items.change()
+    def _at(self, items: ItemLookup, change: int) -> Tracked | None:
+        """Return the vectors as of `change`, which `items` sees; None when another thread has gone on to a later one."""
         known = self._tracked
         if known is not None and known.change == change:
             return known

@@ -49,10 +49,6 @@ class ItemLookup:
         """Return the state of the file: see `schema`."""
         return dict(self.rows("SELECT name, value FROM meta"))
 
-    def change(self) -> int:
-        """Return the number of writes since the build."""
-        return int(self.rows("SELECT value FROM meta WHERE name = 'change'")[0][0])
-
     def added_structures(self, side: str) -> tuple[IntArray, npt.NDArray[np.uint8]]:
         """Return numbers (m,) and structure bits (m, 512) of the items that were added to `side`."""
         found = self.rows("SELECT number, structure FROM added WHERE side = ? ORDER BY number", (SIDES.index(side),))

@@ -18,6 +18,7 @@ from bridgehead.errors import BridgeheadError, RunBusyError, RunStateError
 from bridgehead.index.items.schema import connect, is_whole
 
 _KEPT = 8
+_CHANGE = "SELECT value FROM meta WHERE name = 'change'"
 _NEEDS_WRITING = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
@@ -58,23 +59,40 @@ class Readers:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Give a connection whose reads are all of one committed state."""
-        process = os.getpid()
-        connection = self._taken()
+        connection, _ = self.begin()
         try:
-            self._begin(connection)
             yield connection
         finally:
-            if os.getpid() == process:
-                self._give_back(connection)
+            self.end(connection)
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
+    def begin(self) -> tuple[sqlite3.Connection, int]:
+        """Return a connection that sees one committed state until it goes to `end`, and the number of its change."""
+        connection = self._taken()
         try:
             connection.execute("BEGIN")
-            connection.execute("SELECT 1 FROM meta").fetchone()
-        except sqlite3.Error as error:
+            # The first read is what the transaction's state is as of.
+            return connection, int(connection.execute(_CHANGE).fetchone()[0])
+        except (sqlite3.Error, TypeError) as error:
+            self.end(connection)
             raise self._reason(error) from error
 
-    def _reason(self, error: sqlite3.Error) -> BridgeheadError:
+    def end(self, connection: sqlite3.Connection) -> None:
+        """Take a connection back from who has read with it."""
+        if connection not in self._in_use:
+            # Taken before this process was forked: it is the parent's.
+            return
+        if connection.in_transaction:
+            connection.rollback()
+        with self._changed:
+            self._in_use.discard(connection)
+            if self._closed or connection in self._outdated or len(self._free) >= _KEPT:
+                self._outdated.discard(connection)
+                connection.close()
+            else:
+                self._free.append(connection)
+            self._changed.notify()
+
+    def _reason(self, error: Exception) -> BridgeheadError:
         code = _code(error)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return RunBusyError(f"{self._path} is locked by a writer ({error}); try again")
@@ -131,18 +149,6 @@ class Readers:
             log = None
         return found.st_mtime_ns, found.st_size, found.st_ino, log
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        with self._changed:
-            self._in_use.discard(connection)
-            if self._closed or connection in self._outdated or len(self._free) >= _KEPT:
-                self._outdated.discard(connection)
-                connection.close()
-            else:
-                self._free.append(connection)
-            self._changed.notify()
-
     def forget(self) -> None:
         """Drop all connections without closing them: in a forked child they are those of its parent."""
         for connection in (*self._free, *self._in_use):
@@ -151,7 +157,7 @@ class Readers:
         self._renew()
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
