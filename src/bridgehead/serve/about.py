@@ -30,7 +30,7 @@ def about_content(space: Any, folder: Path | None, heads: str) -> dict[str, Any]
         "name": "alignment" if run is None else run.config.name,
         "version": __version__,
         "heads": heads,
-        "sides": [_side(space, side) for side in sorted(space.index.sides)],
+        "sides": [_side(space, side, run) for side in sorted(space.index.sides)],
         "readings": list(READINGS),
         "modes": list(MODES),
         "max_k": MAX_K,
@@ -54,7 +54,7 @@ def _run_of(folder: Path | None) -> RunFolder | None:
         return None
 
 
-def _side(space: Any, side: str) -> dict[str, Any]:
+def _side(space: Any, side: str, run: RunFolder | None) -> dict[str, Any]:
     facts = space.index.sides[side]
     recall = facts.vectors.recall
     return {
@@ -65,6 +65,8 @@ def _side(space: Any, side: str) -> dict[str, Any]:
         "method": facts.vectors.method,
         "recall": dict(recall) if isinstance(recall, Mapping) else {facts.vectors.queries: recall},
         "fields": [_field(one) for one in space.index.fields(side)],
+        # The field of an item's payload that holds its partners: whole on side a, by their ids on side b.
+        "partners": None if run is None else run.config.pairs.b if side == "a" else run.config.pairs.a,
     }
 
 

@@ -254,6 +254,7 @@ class SideAnswer(BaseModel):
     method: str
     recall: dict[str, float]
     fields: list[FieldAnswer]
+    partners: str | None = Field(description="payload field with an item's partners: on side a whole, on side b ids")
 
 
 class MeasuredRow(BaseModel):

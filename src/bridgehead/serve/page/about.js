@@ -1,10 +1,12 @@
 /* What is being searched: sides, heads, what was measured and when, attribution; and the line of it at the foot. */
 
 import { count, fill, h, shown, svg } from "./elements.js";
-import { headline, known } from "./facts.js";
+import { directed, headline, known, whenMeasured } from "./facts.js";
 import { token } from "./service.js";
 
-const share = (value) => (typeof value === "number" ? value.toFixed(3) : "–");
+// Ranks count, all other figures are shares.
+const isRank = (row) => /rank/.test(row.metric);
+const figureOf = (row, value) => (typeof value !== "number" ? "–" : isRank(row) ? value.toFixed(1) : value.toFixed(3));
 
 export function showAbout(place) {
   const facts = known();
@@ -38,22 +40,22 @@ function links(facts) {
 function measured(facts) {
   const rows = facts.measured?.rows ?? [];
   if (!rows.length) return h("div", { class: "sheet" }, h("h2", {}, "Measured"), h("p", { class: "quiet" }, facts.measured?.text || "Nothing was measured of this space."));
-  return h("div", { class: "sheet" }, h("h2", {}, "Measured before refit"),
+  return h("div", { class: "sheet" }, h("h2", {}, facts.heads === "refit" ? "Measured before refit" : "Measured"),
     facts.measured.text ? h("p", {}, facts.measured.text) : null,
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Measured figures" }, h("table", {},
       h("thead", {}, h("tr", {}, ["direction", "metric"].map((name) => h("th", { scope: "col" }, name)), h("th", { class: "wide" }, h("span", { class: "unseen" }, "bar")),
         ["value", "95\u00a0%", "chance", "queries", "candidates"].map((name) => h("th", { scope: "col", class: "n" }, name)))),
       h("tbody", {}, rows.map((row) => h("tr", {},
-        h("th", { scope: "row" }, row.direction), h("td", {}, row.metric), h("td", { class: "wide" }, bar(row)),
-        h("td", { class: "n strong" }, share(row.value)), h("td", { class: "n" }, row.low === null || row.high === null ? "–" : `${share(row.low)} to ${share(row.high)}`),
-        h("td", { class: "n" }, share(row.chance)), h("td", { class: "n" }, count(row.n_queries)), h("td", { class: "n" }, count(row.n_candidates))))))));
+        h("th", { scope: "row" }, directed(row.direction)), h("td", {}, row.metric), h("td", { class: "wide" }, isRank(row) ? null : bar(row)),
+        h("td", { class: "n strong" }, figureOf(row, row.value)), h("td", { class: "n" }, typeof row.low !== "number" || typeof row.high !== "number" ? "–" : `${figureOf(row, row.low)} to ${figureOf(row, row.high)}`),
+        h("td", { class: "n" }, figureOf(row, row.chance)), h("td", { class: "n" }, count(row.n_queries)), h("td", { class: "n" }, count(row.n_candidates))))))));
 }
 
 function bar(row) {
   const at = (value) => (100 * Math.min(Math.max(value, 0), 1)).toFixed(2);
   return svg("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
     svg("rect", { class: "ground", width: 100, height: 8 }), svg("rect", { class: "value", width: at(row.value), height: 8 }),
-    row.chance === null ? null : svg("rect", { class: "chance", x: at(row.chance), width: 0.8, height: 8 }));
+    typeof row.chance !== "number" ? null : svg("rect", { class: "chance", x: at(row.chance), width: 0.8, height: 8 }));
 }
 
 function sides(facts) {
@@ -91,7 +93,7 @@ export function showFoot(place) {
   const indexed = facts.sides.map((side) => Object.values(side.recall ?? {})).flat().filter((value) => typeof value === "number");
   fill(place,
     h("p", {}, h("b", {}, facts.name), ` · ${facts.sides.map((side) => `${count(side.n_items)} ${side.name}`).join(" · ")} · ${facts.heads} heads`,
-      figure ? ` · ${figure.metric} ${figure.value.toFixed(3)} (${figure.direction}, measured before refit)` : "",
+      figure ? ` · ${figure.metric} ${figure.value.toFixed(3)} (${directed(figure.direction)}, ${whenMeasured()})` : "",
       indexed.length ? ` · index recall ${Math.min(...indexed).toFixed(3)}` : " · exact index", " · ",
       h("a", { href: "?tab=about", data: { link: "" } }, "About"), facts.report ? [" · ", h("a", { href: facts.report.replace(/^\//, "") }, "Report")] : null),
     facts.attribution ? h("p", {}, facts.attribution) : null);

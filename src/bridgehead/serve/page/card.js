@@ -3,13 +3,14 @@
 
 import { copyButton, h, score, shortened, shown, svg } from "./elements.js";
 import { showStructure } from "./dialogs.js";
-import { isMolecule, otherSide, partnersOf, sideOf } from "./facts.js";
+import { facetsOf, isMolecule, otherSide, partnersOf, sideOf } from "./facts.js";
 import { oneOf } from "./conditions.js";
 import { allPanel, explanationPanel, partnersPanel } from "./panels.js";
 import { current, go, linkTo } from "./state.js";
 import { showPicture } from "./service.js";
 
 const MOST_CHIPS = 6;
+const MOST_OF_ONE = 2;
 const MOST_SMALL = 4;
 const NINES = 5;
 
@@ -41,7 +42,9 @@ export function cardOf(hit, number, { meaning, isQuery, explained }) {
 
 function partnersLabel(hit) {
   const other = otherSide(hit.side);
-  return other?.kind === "molecule" ? "Its structures" : other?.kind === "text" ? "Its texts" : `Its ${other?.name ?? "partners"}`;
+  const n = partnersOf(hit).values.length;
+  const what = { molecule: ["structure", "structures"], text: ["text", "texts"] }[other?.kind] ?? [other?.name ?? "partner", `${other?.name ?? "partner"} items`];
+  return n ? `Its ${n === 1 ? "" : `${n} `}${what[n === 1 ? 0 : 1]}` : `Near ${what[1]}`;
 }
 
 /* A button that opens a panel below the card, made when it is first opened. */
@@ -80,9 +83,16 @@ function heading(hit, id, isQuery) {
 function statement(hit) {
   const partners = partnersOf(hit);
   if (partners.areIds || !partners.values.length) return null;
-  const more = partners.values.length - 1;
-  return h("p", { class: "statement", title: partners.values[0] }, partners.values[0],
-    more ? h("span", { class: "quiet" }, ` +\u00a0${more} more`) : null);
+  const text = mostAlike(partners.values, current().q);
+  return h("p", { class: "statement", title: text }, text);
+}
+
+/* Of several texts the one that shares most words with the query; the first one where none does. */
+function mostAlike(texts, query) {
+  const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []);
+  const asked = wordsOf(query);
+  const shared = texts.map((text) => [...wordsOf(text)].filter((word) => asked.has(word)).length);
+  return texts[shared.indexOf(Math.max(...shared))];
 }
 
 /* The structures that belong to a text, small: chemistry at a glance. */
@@ -108,20 +118,19 @@ function chips(hit) {
   const side = sideOf(hit.side);
   const partner = partnersOf(hit).field;
   const found = [];
-  for (const field of side?.fields ?? []) {
+  let more = 0;
+  for (const field of facetsOf(side)) {
     const value = hit.payload[field.name];
-    if (value === undefined || value === null || field.name === partner || !isShared(field)) continue;
-    for (const one of [value].flat()) {
-      if (!["false", ""].includes(String(one)) && typeof one !== "object") found.push([field.name, one]);
-    }
+    if (value === undefined || value === null || field.name === partner) continue;
+    const values = [value].flat().filter((one) => !["false", ""].includes(String(one)) && typeof one !== "object");
+    found.push(...values.slice(0, MOST_OF_ONE).map((one) => [field.name, one]));
+    more += Math.max(values.length - MOST_OF_ONE, 0);
   }
   if (!found.length) return null;
-  const more = found.length - MOST_CHIPS;
+  more += Math.max(found.length - MOST_CHIPS, 0);
   return h("div", { class: "chips" }, found.slice(0, MOST_CHIPS).map(([field, value]) => chip(field, value)),
     more > 0 ? h("span", { class: "quiet" }, `+\u00a0${more} more`) : null);
 }
-
-const isShared = (field) => field.kind === "number" || (field.common ?? []).some(([, n]) => n > 1);
 
 function chip(field, value) {
   const isTrue = String(value) === "true";

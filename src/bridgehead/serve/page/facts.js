@@ -16,13 +16,17 @@ export const sideOf = (name) => facts?.sides.find((side) => side.side === name |
 export const otherSide = (name) => facts?.sides.find((side) => side !== sideOf(name));
 export const isMolecule = (name) => sideOf(name)?.kind === "molecule";
 
-/* The figure to show first: recall@10 towards a side (or the first direction), over all queries; null where none is. */
-export function headline(towards) {
+/* The figure to show first: recall@10 over all queries, towards molecules where a side holds them; null where none is. */
+export function headline() {
   const rows = (facts?.measured?.rows ?? []).filter((row) => /^recall@/.test(row.metric));
   const tens = rows.filter((row) => row.metric === "recall@10");
-  const fitting = (tens.length ? tens : rows).filter((row) => !towards || row.direction.endsWith(` ${towards}`));
-  return fitting[0] ?? null;
+  const drawn = facts?.sides.find((side) => side.kind === "molecule");
+  const found = tens.length ? tens : rows;
+  return found.find((row) => drawn && row.direction.endsWith(` ${drawn.name}`)) ?? found[0] ?? null;
 }
+
+/* When the figures were measured, as the heads that are searched tell. */
+export const whenMeasured = () => (facts?.heads === "refit" ? "measured before refit" : "measured on held-out pairs");
 
 /* The field of an item's payload that holds its partners on the other side; null where that is not known. Partners of
    an item on side a are given whole, those of an item on side b by their ids. */
@@ -39,3 +43,19 @@ function fieldOfWords(payload) {
   const spoken = (value) => [value].flat().some((one) => typeof one === "string" && one.trim().includes(" "));
   return Object.keys(payload).find((name) => !["name", "names", "synonyms"].includes(name) && spoken(payload[name])) ?? null;
 }
+
+/* The fields that sort items: numbers, and values that many items share; those that tell most apart come first. What
+   each item has for itself (a key, a formula) sorts nothing. */
+export function facetsOf(side) {
+  return (side?.fields ?? []).filter((field) => field.n_items > 0 && (field.kind === "number" || covered(field) >= LEAST_COVERED && longest(field) < LONGEST))
+    .sort((one, other) => manyFirst(one) - manyFirst(other) || covered(other) - covered(one) || (one.name < other.name ? -1 : 1));
+}
+
+const LEAST_COVERED = 0.05;
+const LONGEST = 80;
+// Values that occur once sort nothing.
+const covered = (field) => field.common.reduce((sum, [, n]) => sum + (n > 1 ? n : 0), 0) / field.n_items;
+const longest = (field) => Math.max(0, ...field.common.map(([value]) => String(value).length));
+const manyFirst = (field) => (field.kind !== "number" && field.common.length < 2 ? 1 : 0);
+
+export const directed = (direction) => direction.replace(/ (->|to) /, " → ");

@@ -35,17 +35,19 @@ export function succeeded() {
   tries = 0;
 }
 
-const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}` : "");
+const isPointed = (text) => text.includes("\n");
+const sentence = (text) => (isPointed(text) ? text : text ? `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}` : "");
 
-/* A panel that says what went wrong and what can be done; `again` asks once more. */
-export function faultPanel(fault, again) {
+/* A panel that says what went wrong and what can be done; `again` asks once more, `ways` are further buttons. */
+export function faultPanel(fault, again, { title = TITLES[fault.kind], ways = [] } = {}) {
   forget();
   const actions = h("div", { class: "actions" });
   const panel = h("div", { class: `fault ${fault.kind}`, role: "alert" },
-    h("h2", {}, TITLES[fault.kind]),
-    fault.kind === "network" ? null : h("p", { class: "message" }, sentence(fault.message)),
+    h("h2", {}, title),
+    fault.kind === "network" ? null : h("p", { class: `message${isPointed(fault.message) ? " pointed" : ""}` }, sentence(fault.message)),
     ADVICE[fault.kind] ? h("p", { class: "quiet" }, ADVICE[fault.kind]) : null,
     actions);
+  actions.append(...ways);
   if (fault.kind === "token") {
     actions.append(tokenForm(again));
   } else if (fault.kind !== "refused") {

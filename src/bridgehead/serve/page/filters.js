@@ -3,6 +3,7 @@
 
 import { byId, count, fill, h, shortened } from "./elements.js";
 import { between, fieldText, isOf, oneOf, rangeOf, valuesOf } from "./conditions.js";
+import { facetsOf } from "./facts.js";
 import { ask } from "./service.js";
 import { current, go } from "./state.js";
 
@@ -30,13 +31,13 @@ function build(place, side) {
   updates.length = 0;
   const wide = window.matchMedia("(min-width: 62rem)");
   const fields = side.fields.filter((field) => field.n_items > 0);
-  const facets = fields.filter(isFacet).sort(facetsFirst);
+  const facets = facetsOf(side).slice(0, MOST_FACETS);
   const number = h("span", { class: "n" });
   const panel = h("details", { open: wide.matches },
     h("summary", { id: "filters-title" }, h("h2", {}, "Filters"), number),
     active(), free(fields),
-    facets.slice(0, MOST_FACETS).map((field, at) => facet(field, at < 2)),
-    further(fields.filter((field) => !facets.slice(0, MOST_FACETS).includes(field))),
+    facets.map((field, at) => facet(field, at < 2)),
+    further(fields.filter((field) => !facets.includes(field))),
     side.kind === "molecule" ? structures() : null);
   wide.onchange = () => (panel.open = wide.matches);
   updates.push((state, fault) => {
@@ -46,11 +47,6 @@ function build(place, side) {
   });
   fill(place, panel);
 }
-
-// What many items share sorts them; what each has for itself does not.
-const isFacet = (field) => field.kind === "number" || field.kind === "boolean" || (field.common ?? []).some(([, n]) => n > 1) && typical(field) < 60;
-const typical = (field) => Math.max(...field.common.map(([value]) => String(value).length));
-const facetsFirst = (one, other) => other.n_items - one.n_items;
 
 function problem(at) {
   const place = h("p", { class: "bad problem", id: `${at}-problem`, role: "alert" });

@@ -57,7 +57,7 @@ function handled(event, does) {
   if (typing || target.matches("input[type=radio]") && event.key.startsWith("Arrow")) return false;
   if (event.key === "ArrowDown" && (card || target === document.body)) return step(1), true;
   if (event.key === "ArrowUp" && card) return step(-1), true;
-  if (event.key === "Enter" && target === card) return press(card, "all"), true;
+  if (event.key === "Enter" && target === card) return card.dispatchEvent(new CustomEvent("all")), true;
   if (!on || event.key.length !== 1) return false;
   return letter(event.key, card, does);
 }

@@ -9,6 +9,7 @@ import { linkTo } from "./state.js";
 
 const NEAREST = 4;
 const MOST_PICTURES = 12;
+const MOST_NAMES = 12;
 
 /* Fill `place` with what comes; say in words what went wrong, and offer to ask again. */
 async function later(place, make) {
@@ -107,6 +108,13 @@ export function allPanel(hit) {
   return h("dl", { class: "facts" },
     fact("id", h("span", { class: "code" }, hit.id)),
     fact(isMolecule(hit.side) ? "SMILES" : sideOf(hit.side)?.name ?? "item", h("span", { class: isMolecule(hit.side) ? "code" : "" }, hit.item)),
-    names.length > 1 || (names.length && names[0] !== hit.name) ? fact("names", names.join("; ")) : null,
+    names.length > 1 || (names.length && names[0] !== hit.name) ? fact("names", longList(names)) : null,
     rest.map(([name, value]) => fact(name, shown(value) || "–")));
+}
+
+/* The first of many, and the rest one step away. */
+function longList(values) {
+  const rest = values.slice(MOST_NAMES);
+  if (!rest.length) return values.join("; ");
+  return [values.slice(0, MOST_NAMES).join("; "), " ", h("details", {}, h("summary", {}, `and ${count(rest.length)} more`), rest.join("; "))];
 }

@@ -2,7 +2,7 @@
 
 import { copyButton, count, fill, h, shortened } from "./elements.js";
 import { cardOf } from "./card.js";
-import { headline, isMolecule, known, sideOf } from "./facts.js";
+import { directed, headline, isMolecule, known, sideOf, whenMeasured } from "./facts.js";
 import { go, linkTo, MOST_OFFSET, PAGE_SIZE } from "./state.js";
 
 const MEANINGS = { space: "cosine", words: "word score", hybrid: "fused ranks" };
@@ -53,20 +53,33 @@ function noHits(answer, state) {
     ways.length ? h("div", { class: "actions" }, ways) : null);
 }
 
-/* Before anything was asked: what there is, and what could be asked. */
+/* Before anything was asked: what there is, how good it is, and what could be asked. */
 export function showStart(place) {
   const facts = known();
   if (!facts) return fill(place);
-  const figure = headline();
   return fill(place, h("div", { class: "start" },
-    h("h2", { id: "results-title", tabindex: -1 }, facts.sides.map((side) => `${count(side.n_items)} ${side.name} items`).join(" and "), " in one space"),
-    h("p", {}, purpose(facts)),
-    facts.examples.length ? [h("h3", {}, "For example"), h("ul", { class: "examples" }, facts.examples.map((text) =>
-      h("li", {}, h("a", { href: linkTo({ q: text }), data: { link: "" }, class: looksCoded(text) ? "code" : null }, shortened(text, 120)))))] : null,
-    figure ? h("p", { class: "quiet" }, `How good it is: ${figure.metric} ${figure.value.toFixed(2)} for ${figure.direction} `,
-      `(chance ${figure.chance === null ? "unknown" : figure.chance.toFixed(2)}, ${count(figure.n_candidates)} candidates), measured before refit. `,
-      h("a", { href: "?tab=about", data: { link: "" } }, "All figures")) : null,
-    h("p", { class: "quiet" }, "Press ", h("kbd", {}, "/"), " to type, ", h("kbd", {}, "?"), " for all keys.")));
+    h("div", {},
+      h("h2", { id: "results-title", tabindex: -1 }, "Search ", facts.sides.map((side, at) => `${at ? " and " : ""}${count(side.n_items)} ${side.name}`), " items"),
+      h("p", {}, purpose(facts)),
+      facts.examples.length ? [h("h3", {}, "For example"), h("ul", { class: "examples" }, facts.examples.map((text) =>
+        h("li", {}, h("a", { href: linkTo({ q: text }), data: { link: "" }, class: looksCoded(text) ? "code" : null, title: text }, shortened(text, 120)))))] : null,
+      h("p", { class: "quiet" }, "Press ", h("kbd", {}, "/"), " to type, ", h("kbd", {}, "?"), " for all keys.")),
+    h("div", { class: "sheet" }, h("h3", {}, "What is searched"), inShort(facts))));
+}
+
+function inShort(facts) {
+  const figure = headline();
+  const recalls = facts.sides.flatMap((side) => Object.values(side.recall ?? {})).filter((value) => typeof value === "number");
+  const fact = (name, ...value) => [h("dt", {}, name), h("dd", { class: "number" }, ...value)];
+  return [
+    h("dl", { class: "facts" },
+      fact("space", facts.name), facts.sides.map((side) => fact(side.name, `${count(side.n_items)} items`)), fact("heads", facts.heads),
+      figure ? fact(figure.metric, h("b", {}, figure.value.toFixed(3)), ` ${directed(figure.direction)}`,
+        h("span", { class: "quiet block" }, figure.chance === null ? "" : `chance ${figure.chance.toFixed(3)}; `, `among ${count(figure.n_candidates)}; ${whenMeasured()}`)) : null,
+      fact("index", recalls.length ? `finds ${(100 * Math.min(...recalls)).toFixed(1)}\u00a0% of the true first ten, or more` : "exact")),
+    h("p", { class: "actions" }, h("a", { class: "button", href: linkTo({ tab: "about" }), data: { link: "" } }, "All figures"),
+      facts.report ? h("a", { class: "button", href: facts.report.replace(/^\//, "") }, "Report") : null),
+  ];
 }
 
 const looksCoded = (text) => !/\s/.test(text) && /[()=#[\]\d]/.test(text);

@@ -1,7 +1,7 @@
 /* From a state of the page to what is shown of it: asks the service, cancels what was asked before, and tells hits,
    readings and faults to those who show them. */
 
-import { byId, count, fill, say } from "./elements.js";
+import { byId, count, fill, h, say } from "./elements.js";
 import { asFault, faultPanel, forget, succeeded } from "./faults.js";
 import { known, sideOf } from "./facts.js";
 import { filterOf } from "./conditions.js";
@@ -9,7 +9,7 @@ import { faultOfFilters, showFilters } from "./filters.js";
 import { showReading } from "./reading.js";
 import { showAnswer, showSkeleton, showStart } from "./results.js";
 import { ask } from "./service.js";
-import { PAGE_SIZE } from "./state.js";
+import { go, PAGE_SIZE } from "./state.js";
 
 let running = null;
 
@@ -97,5 +97,7 @@ function failed(place, fault, state) {
   showReading(byId("reading"), null);
   const told = fault.kind === "refused" ? faultOfFilters(fault.message, state) : null;
   showFilters(byId("filters"), targetOf(state, place), state, told);
-  fill(place, faultPanel(fault, () => search(state, "again")));
+  const without = told ? [h("button", { type: "button", on: { click: () => go({ filter: [], sub: "", near: "" }) } }, "Without the filters")] : [];
+  const title = told ? "The filter is not understood" : undefined;
+  fill(place, faultPanel(fault, () => search(state, "again"), { title, ways: without }));
 }
