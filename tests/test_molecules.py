@@ -13,6 +13,7 @@ from bridgehead.molecules import (
     identify_all,
     is_inchikey,
     parse,
+    parse_pattern,
     random_smiles,
     reads_as_smiles,
 )
@@ -227,3 +228,44 @@ def test_random_smiles_of_no_structure_are_refused() -> None:
 def test_half_a_character_is_no_structure():
     with pytest.raises(StructureError, match="half a character"):
         parse("CC\ud800O")
+
+
+@pytest.mark.parametrize("text", ["[#200]", "C[#119]C", "[999999999999C]", "C%(99999999999)C"])
+def test_a_text_at_which_rdkit_breaks_off_is_refused_like_any_other(text: str) -> None:
+    with pytest.raises(StructureError) as refused:
+        parse(text)
+    assert "Code/" not in str(refused.value) and "\n" not in str(refused.value)
+    assert not reads_as_smiles(text)
+
+
+@pytest.mark.parametrize("smarts", ["[CX4]", "[$(c1ccccc1O),$([NX3;H2])]", "c1ccccc1C(=O)[OH]", "[#6]~[!#6]"])
+def test_a_smarts_is_parsed_as_a_query(smarts: str) -> None:
+    assert parse_pattern(f" {smarts} ").GetNumAtoms() >= 1
+
+
+@pytest.mark.parametrize(
+    "smarts",
+    [
+        "",
+        " ",
+        "C C",
+        "[",
+        "C(",
+        "benzene",
+        "C\0",
+        "é",
+        "C" * 2001,
+        "C" * 251,
+        "[$(" * 33 + "C" + ")]" * 33,
+        "\ud800",
+    ],
+)
+def test_a_smarts_that_cannot_be_read_or_is_beyond_the_limits_is_refused_in_one_line(smarts: str) -> None:
+    with pytest.raises(StructureError) as refused:
+        parse_pattern(smarts)
+    assert len(str(refused.value)) < 400 and "Code/" not in str(refused.value)
+
+
+def test_hydrogens_written_as_atoms_are_kept_where_asked() -> None:
+    assert parse("[H]OC").GetNumAtoms() == 2
+    assert parse("[H]OC", hydrogens=True).GetNumAtoms() == 3

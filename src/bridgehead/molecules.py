@@ -252,7 +252,7 @@ def _reason(text: str) -> str:
         written = str(log.messages)
     if unchecked is not None:
         with base.BlockLogs():
-            problems = chem.DetectChemistryProblems(unchecked)
+            problems = _attempt(chem.DetectChemistryProblems, unchecked)
         if problems:
             return str(problems[0].Message())
     return _first_line(written)
