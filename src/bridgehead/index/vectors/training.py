@@ -26,6 +26,7 @@ BLOCK = 8192
 _POINTS_PER_LIST = 16
 _LEAST_POINTS = 16_384
 _BUILD_DEPTH = 80
+_PQ_ROUNDS = 10
 _SEED = 0
 
 Say = Callable[[str], None]
@@ -48,6 +49,9 @@ def empty_index(kind: str, n: int, dim: int) -> Any:
     found.cp.min_points_per_centroid = 1
     if kind == "ivf-pq":
         found.pq.cp.min_points_per_centroid = 1
+        found.pq.cp.niter = _PQ_ROUNDS
+        # An order of codes for a search that is not used here takes ten times as long as the rest.
+        found.do_polysemous_training = False
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from bridgehead.errors import ArgumentError
 from bridgehead.index.vectors.base import BaseVectors
 from bridgehead.index.vectors.plan import VectorFacts
+from bridgehead.index.vectors.reach import Reach
 from bridgehead.index.vectors.scoring import widened
 from bridgehead.index.vectors.sources import RowSource
 from bridgehead.vectors import FloatArray, IntArray, unit_rows
@@ -50,29 +51,31 @@ class Sample:
         return float(share.mean()), float(share.std() / np.sqrt(len(share)))
 
 
-def spread_rows(rows: Any, count: int = N_QUERIES) -> FloatArray:
-    """Return about `count` unit float32 rows spread over an array (m, d), without zero rows."""
+def spread_rows(rows: Any, count: int = N_QUERIES) -> tuple[FloatArray, IntArray]:
+    """Return about `count` unit float32 rows spread over an array (m, d), and their positions; without zero rows."""
     chosen = np.unique(np.linspace(0, max(len(rows) - 1, 0), min(count, len(rows))).astype(np.int64))
     unit = unit_rows(np.asarray(rows)[chosen], "sample queries", np.float32)
-    return unit[unit.any(axis=1)]
+    kept = unit.any(axis=1)
+    return unit[kept], chosen[kept]
 
 
-def true_sample(source: RowSource, queries: FloatArray, own: bool) -> Sample:
+def true_sample(source: RowSource, queries: FloatArray, group: IntArray | None = None,
+                group_of: IntArray | None = None) -> Sample:  # fmt: skip
     """Return unit float32 `queries` with the positions of their ten nearest of the stored rows, those tied included.
 
-    `own`: the queries are rows of the side. Reads all rows once, in blocks. A query whose last place is shared by more
-    than 4,096 rows says nothing about an index and is left out.
+    `group` (m,): where the queries are rows of the side, the group of identical rows that each is one of, and
+    `group_of` (n,) that of each row. Reads all rows once, in blocks. A query whose last place is shared by more than
+    4,096 rows says nothing about an index and is left out.
     """
-    n = source.shape[0]
     search = _Nearest(queries)
     start = 0
     for block in source.blocks(_BLOCK):
         scores = queries @ unit_rows(widened(block)).T
-        if own:
-            scores[scores >= 1 - _ROUNDING] = -np.inf
+        if group is not None and group_of is not None:
+            scores[group[:, None] == group_of[start : start + len(block)]] = -np.inf
         search.add(scores, start)
         start += len(block)
-    return search.sample(n)
+    return search.sample(source.shape[0])
 
 
 class _Nearest:
@@ -137,7 +140,7 @@ class _Tuning:
         facts = replace(
             self.base.facts, candidates=width, nprobe=None if graph else effort, ef=effort if graph else None
         )
-        trial = self.base.with_facts(facts)
+        trial = Reach(self.base.with_facts(facts))
         found = {k: s.recall(trial.candidates(s.queries, width)) for k, s in self.samples.items()}
         facts = replace(
             facts,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.index.vectors.base import BaseVectors
 from bridgehead.index.vectors.ranked import Ranked, check_page, no_hits
+from bridgehead.index.vectors.reach import Reach
 from bridgehead.index.vectors.scoring import best_of, cosines, margin, rank_among
 from bridgehead.index.vectors.selection import Selection, places_of
 from bridgehead.vectors import FloatArray, IntArray, check_rows, unit_rows
@@ -48,7 +49,7 @@ class SideView:
                 f"{self.dim} columns for each"
             )
         gone = places_of(base.numbers, _integers(removed_numbers))
-        self._live = self._without(gone[gone >= 0])
+        self._reach = Reach(base, self._without(gone[gone >= 0]))
 
     def _without(self, places: IntArray) -> Selection | None:
         if not len(places):
@@ -57,8 +58,12 @@ class SideView:
         mask[places] = False
         return Selection(mask)
 
+    @property
+    def _live(self) -> Selection | None:
+        return self._reach.selection
+
     def __len__(self) -> int:
-        return (len(self.base) if self._live is None else self._live.count) + len(self._added)
+        return self._reach.count + len(self._added)
 
     def __contains__(self, number: object) -> bool:
         return isinstance(number, int | np.integer) and self._place(int(number)) is not None
@@ -137,33 +142,28 @@ class _Scope:
 
     def __init__(self, view: SideView, allowed: IntArray | None) -> None:
         self.base = view.base
-        self.selection = view._live
         self.added, self.added_rows = view._added, view._added_rows
-        if allowed is not None:
-            self._narrow(_integers(allowed))
-        self.n_base = len(self.base) if self.selection is None else self.selection.count
-        self.size = self.n_base + len(self.added)
-        self.exact = self.selection is not None and self._few(allowed is not None)
+        self.reach = view._reach if allowed is None else self._narrowed(view._reach, _integers(allowed))
+        self.size = self.reach.count + len(self.added)
+        # Few rows are gone through about as fast as FAISS is asked, and nothing is missed.
+        self.exact = self.reach.selection is not None and self.reach.count <= _FEW_ALLOWED
 
-    def _narrow(self, allowed: IntArray) -> None:
-        places = places_of(self.base.numbers, allowed)
-        mask = np.zeros(len(self.base), bool)
-        mask[places[places >= 0]] = True
-        self.selection = Selection(mask & self.selection.mask if self.selection is not None else mask)
+    def _narrowed(self, live: Reach, allowed: IntArray) -> Reach:
         kept = places_of(self.added, allowed)
         kept = np.sort(kept[kept >= 0])
         self.added, self.added_rows = self.added[kept], self.added_rows[kept]
-
-    def _few(self, filtered: bool) -> bool:
-        """Return whether scanning what is left is about as cheap as asking FAISS, which would be less exact."""
-        share = len(self.base) // 20 if filtered and self.base.facts.ef is not None else 0
-        return self.n_base <= max(_FEW_ALLOWED, share)
+        places = places_of(self.base.numbers, allowed)
+        mask = np.zeros(len(self.base), bool)
+        mask[places[places >= 0]] = True
+        if live.selection is not None:
+            mask &= live.selection.mask
+        return Reach(self.base, Selection(mask), filtered=True)
 
     def first_candidates(self, queries: FloatArray) -> list[IntArray | None]:
         """Return the candidates of the first pages, found for all queries together; None where there are none."""
-        wanted = [bool(query.any()) and bool(self.n_base) and not self.exact for query in queries]
+        wanted = [bool(query.any()) and bool(self.reach.count) and not self.exact for query in queries]
         asked = queries[wanted].astype(np.float32)
-        found = iter(self.base.candidates(asked, self._width(FIRST_PAGES), 1, self.selection) if len(asked) else [])
+        found = iter(self.reach.candidates(asked, self._width(FIRST_PAGES)) if len(asked) else [])
         return [next(found) if want else None for want in wanted]
 
     def _width(self, limit: int) -> int:
@@ -173,7 +173,7 @@ class _Scope:
         """Return at least `end` hits. A deeper page extends the order of the pages before it, so none overlap."""
         if not end or not query.any():
             return no_hits()
-        if self.exact or not self.n_base:
+        if self.exact or not self.reach.count:
             return self._merged(self._scanned(query, end), query, end)
         ranked = no_hits()
         limit, factor = FIRST_PAGES, 1
@@ -197,7 +197,7 @@ class _Scope:
 
     def _scanned(self, query: FloatArray, limit: int) -> Ranked:
         """Return the best `limit` of all that may be found in the base, by a scan of their rows."""
-        where = self.selection.positions if self.selection is not None else slice(None)
+        where = self.reach.selection.positions if self.reach.selection is not None else slice(None)
         best, _ = best_of(self.base.rows, where, query, limit)
         return self._numbered(best)
 
@@ -208,12 +208,12 @@ class _Scope:
         found = first
         while True:
             if found is None:
-                found = self.base.candidates(query32, width, factor, self.selection)[0]
+                found = self.reach.candidates(query32, width, factor)[0]
             best, lowest = best_of(self.base.rows, found, query, limit)
-            enough = len(found) >= min(limit, self.n_base)
-            if len(found) >= self.n_base or (enough and not self._cut_in_tie(best, lowest, limit)):
+            enough = len(found) >= min(limit, self.reach.count)
+            if len(found) >= self.reach.count or (enough and not self._cut_in_tie(best, lowest, limit)):
                 return self._numbered(best)
-            if self.base.is_exhaustive(width, factor):
+            if self.reach.is_exhaustive(width, factor):
                 # FAISS does not reach what is there (an unconnected graph, say); a scan does.
                 return self._scanned(query, limit)
             width, factor, found = width * GROWTH, factor * GROWTH, None

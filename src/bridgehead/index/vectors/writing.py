@@ -16,7 +16,16 @@ import numpy as np
 
 from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.files import atomic_path, read_json, sync_folder, write_json, write_npy
-from bridgehead.index.vectors.base import MEMBER_FILE, NUMBER_FILE, ROW_FILE, START_FILE, VECTOR_FILE, Twins, open_base
+from bridgehead.index.vectors.base import (
+    MEMBER_FILE,
+    NUMBER_FILE,
+    ROW_FILE,
+    START_FILE,
+    VECTOR_FILE,
+    Twins,
+    open_base,
+    open_twins,
+)
 from bridgehead.index.vectors.engine import faiss_library
 from bridgehead.index.vectors.plan import VectorFacts, VectorPlan
 from bridgehead.index.vectors.row_file import write_rows
@@ -134,7 +143,7 @@ class _SideWriter:
         return found
 
     def twins(self) -> Twins | None:
-        twins = find_twins(self.stored) if self.kind == "hnsw" else None
+        twins = find_twins(self.stored) if self.kind != "flat" else None
         if twins is not None:
             write_npy(self.path(MEMBER_FILE), twins.members)
             write_npy(self.path(START_FILE), twins.starts)
@@ -143,11 +152,11 @@ class _SideWriter:
     def truths(self, samples: Mapping[str, Any]) -> dict[str, Sample]:
         """Return the queries of each modality with what exact search finds for them."""
         self.say("searching exactly for the sample queries, to measure recall against")
-        own = np.load(self.path(ROW_FILE), mmap_mode="r", allow_pickle=False)
-        found = {
-            name: true_sample(self.stored, spread_rows(rows), False) for name, rows in samples.items() if len(rows)
-        }
-        return {**found, OWN_SIDE: true_sample(self.stored, spread_rows(own), True)}
+        own, positions = spread_rows(np.load(self.path(ROW_FILE), mmap_mode="r", allow_pickle=False))
+        twins = open_twins(self.part, self.side)
+        group_of = twins.group_of if twins is not None else np.arange(self.stored.shape[0])
+        found = {name: true_sample(self.stored, spread_rows(rows)[0]) for name, rows in samples.items() if len(rows)}
+        return {**found, OWN_SIDE: true_sample(self.stored, own, group_of[positions], group_of)}
 
     def tuned(self, truths: Mapping[str, Sample], floor: float) -> VectorFacts:
         n, dim = self.stored.shape
