@@ -19,7 +19,8 @@ from bridgehead.index.where.values import Scalar, Stored, stored_number, stored_
 from bridgehead.index.where.written import written_field
 
 IntArray = npt.NDArray[np.int64]
-STRETCHES = {"number": "value < ''", "text": "value >= '' AND value < x''", "truth value": "value >= x''"}
+KIND_STARTS = {"number": "1", "text": "value >= ''", "truth value": "value >= x''"}
+KIND_ENDS = {"number": "value < ''", "text": "value < x''", "truth value": "1"}
 """Where values of a kind lie within a field: SQLite orders numbers below texts and texts below blobs."""
 
 _SHOWN_FIELDS = 50
@@ -45,8 +46,10 @@ def compile_test(field: int, op: str, values: tuple[Scalar, ...]) -> tuple[str, 
     stored = tuple(map(_stored, values))
     if op == "in":
         return f"field = ? AND value IN ({', '.join('?' * len(stored))})", (field, *stored)
-    # Only values of the same kind: the other end of a range is the end of that kind's stretch.
-    return f"field = ? AND value {op} ? AND {STRETCHES[_kind(values[0])]}", (field, *stored)
+    # Only values of the same kind: the other end of a range is the end of that kind's stretch. A second condition on
+    # the same end could be the one that SQLite starts from.
+    other_end = (KIND_STARTS if op in ("<", "<=") else KIND_ENDS)[_kind(values[0])]
+    return f"field = ? AND value {op} ? AND {other_end}", (field, *stored)
 
 
 def _stored(value: Scalar) -> Stored:
@@ -97,7 +100,7 @@ class _Search:
 
     def _compared(self, field: int, where: Compare | Among, op: str, values: tuple[Scalar, ...]) -> IntArray:
         found = self._test(field, op, values)
-        if not len(found) and not any(self._has(field, STRETCHES[kind]) for kind in map(_kind, values)):
+        if not len(found) and not any(self._has(field, kind) for kind in map(_kind, values)):
             self._fail_for_kind(field, where, _kind(values[0]))
         return found
 
@@ -113,12 +116,12 @@ class _Search:
             self._found[key] = _ascending(numbers)
         return self._found[key]
 
-    def _has(self, field: int, stretch: str) -> bool:
-        statement = f"SELECT 1 FROM fields WHERE field = ? AND {stretch} LIMIT 1"
+    def _has(self, field: int, kind: str) -> bool:
+        statement = f"SELECT 1 FROM fields WHERE field = ? AND {KIND_STARTS[kind]} AND {KIND_ENDS[kind]} LIMIT 1"
         return self._connection.execute(statement, (field,)).fetchone() is not None
 
     def _fail_for_kind(self, field: int, where: Compare | Among, kind: str) -> NoReturn:
-        has = " and ".join(f"{name}s" for name, stretch in STRETCHES.items() if self._has(field, stretch))
+        has = " and ".join(f"{kind}s" for kind in KIND_ENDS if self._has(field, kind))
         hint = {
             "number": "put a text in quotes",
             "text": "write a number without quotes",
