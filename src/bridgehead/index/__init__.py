@@ -9,9 +9,11 @@ from bridgehead.index.items import Item, WordHit, item_hash
 from bridgehead.index.open import Index, IndexState, SideFacts, open_index
 from bridgehead.index.side import IndexSide
 from bridgehead.index.vectors import Ranked, RowShards, SideView, VectorFacts, VectorPlan, check_page
+from bridgehead.index.where import FieldFacts, Where, parse_where, where_from_json
 from bridgehead.index.writer import IndexWriter, Written
 
 __all__ = [
+    "FieldFacts",
     "Index",
     "IndexFacts",
     "IndexSide",
@@ -24,10 +26,13 @@ __all__ = [
     "SideView",
     "VectorFacts",
     "VectorPlan",
+    "Where",
     "WordHit",
     "Written",
     "build_index",
     "check_page",
     "item_hash",
     "open_index",
+    "parse_where",
+    "where_from_json",
 ]
