@@ -101,7 +101,7 @@ class OpenBuild:
                 self.readers.end(connection)
 
     def _at(self, items: ItemLookup, change: int) -> Tracked | None:
-        """Return the vectors as of `change`, which `items` sees; None when another thread has gone on to a later one."""
+        """Return the vectors as of `change`, which `items` sees; None when another thread has gone further."""
         known = self._tracked
         if known is not None and known.change == change:
             return known

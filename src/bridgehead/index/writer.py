@@ -32,6 +32,9 @@ from bridgehead.index.vectors import VectorPlan
 
 __all__ = ["IndexWriter", "Written"]
 
+_UNFINISHED = "unfinished.json"
+"""Beside what `build_index` has written when it was killed, and will go on with."""
+
 
 class IndexWriter:
     """The one writer of the index in `folder`, within a `with` block; for one thread.
@@ -49,6 +52,7 @@ class IndexWriter:
         with ExitStack() as stack:
             stack.enter_context(folder_lock(self.folder))
             self._open()
+            self._remove_leftovers()
             self._stack = stack.pop_all()
         _WRITERS.add(self)
         return self
@@ -84,6 +88,12 @@ class IndexWriter:
                 f"the words of {store} were indexed by another release, which cuts text in another way; build the "
                 "index again before it is changed"
             )
+
+    def _remove_leftovers(self) -> None:
+        """Remove builds that are no more, or were not put in place when a process ended; open readers keep theirs."""
+        for path in self.folder.glob("build-*"):
+            if path != self.build and not (path / _UNFINISHED).is_file():
+                shutil.rmtree(path, ignore_errors=True)
 
     def _close(self) -> None:
         if self.connection is not None:
@@ -150,7 +160,6 @@ class IndexWriter:
             done = write_compacted(
                 self.folder, self.manifest, connection, samples, plan or VectorPlan(), progress or (lambda line: None)
             )
-        before = self.build
         final = self.folder / done.folder.name.replace(COMPACTING, "build-")
         shutil.rmtree(final, ignore_errors=True)
         os.rename(done.folder, final)
@@ -163,7 +172,7 @@ class IndexWriter:
             raise
         connection.close()
         self._use(fresh)
-        shutil.rmtree(before, ignore_errors=True)
+        self._remove_leftovers()
         names = {side: str(content["name"]) for side, content in done.sides.items()}
         return IndexFacts(done.fingerprint, names, dict(done.facts))
 
