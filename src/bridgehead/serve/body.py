@@ -28,7 +28,10 @@ class JsonRoute(APIRoute):
 
         async def handler(request: Request) -> Response:
             _check_media_type(request.headers.get("content-type", ""))
-            found: Response = await endpoint(read_body(await request.body(), model), request)
+            body = read_body(await request.body(), model)
+            # For the log, where that is to say what was asked.
+            request.scope["asked"] = body
+            found: Response = await endpoint(body, request)
             return found
 
         return handler

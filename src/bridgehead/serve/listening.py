@@ -20,6 +20,7 @@ from bridgehead.serve.settings import ServeSettings
 
 TOKEN_VARIABLE = "BRIDGEHEAD_TOKEN"
 SHORTEST_TOKEN = 16
+_BACKLOG = 1024
 
 
 def serve(
@@ -84,16 +85,20 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens at `host` and `port`; raises `ArgumentError` where it cannot."""
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         raise ArgumentError(f"port = {port!r:.80}; expected 0 (a free one) to 65535")
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.socket(found[0], found[1])
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(found[4])
-    except OSError as error:
-        raise ArgumentError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another --port (0: a free one)"
-        ) from error
-    return listener
+    with contextlib.ExitStack() as opened:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+            listener = opened.enter_context(socket.socket(found[0], found[1]))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(found[4])
+            # One that another process listens at is said now, not when the server starts.
+            listener.listen(_BACKLOG)
+            opened.pop_all()
+            return listener
+        except OSError as error:
+            raise ArgumentError(
+                f"cannot listen on {host} port {port}: {error.strerror or error}; choose another port (0: a free one)"
+            ) from error
 
 
 def address_of(listener: socket.socket, host: str) -> str:

@@ -40,7 +40,9 @@ class RequestLog:
             if exchange.status >= 500 and exchange.status not in (503, 504):
                 content["at"] = _places(error)
         if self._with_queries:
-            content["asked"] = exchange.scope.get("asked") or exchange.scope.get("path", "")
+            asked = exchange.scope.get("asked")
+            content["path"] = str(exchange.scope.get("path", ""))[:1000]
+            content["asked"] = None if asked is None else asked.model_dump(exclude_unset=True)
             if error is not None:
                 content["message"] = str(error)[:1000]
         self.write("error" if "at" in content else "info", content)

@@ -1,0 +1,46 @@
+"""The log: lines of JSON, without what was asked unless that is wanted."""
+
+import io
+import json
+
+from bridgehead.serve.log import RequestLog
+from bridgehead.serve.settings import ServeSettings
+from served_space import served, small_space
+
+
+def lines_of(small_index, with_queries):
+    stream = io.StringIO()
+    log = RequestLog(with_queries, stream)
+    with served(small_space(small_index), ServeSettings(log_queries=with_queries), log=log) as client:
+        answer = client.post("/search", json={"q": "a secret of o\n{}"})
+        client.get("/items/another-secret?of=molecule")
+        client.post("/search", json={"q": "the secret", "of": "secret"})
+        client.get("/secret/place")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert lines[0]["id"] == answer.headers["x-request-id"]
+    assert lines[0]["bytes_out"] == len(answer.content)
+    return stream.getvalue(), lines
+
+
+def test_a_line_says_what_happened_and_not_what_was_asked(small_index):
+    text, lines = lines_of(small_index, False)
+    assert [(one["method"], one["route"], one["status"]) for one in lines] == [
+        ("POST", "/search", 200), ("GET", "/items/{id:path}", 404), ("POST", "/search", 422), ("GET", "unknown", 404),
+    ]  # fmt: skip
+    for one in lines:
+        assert {"time", "level", "event", "id", "ms", "bytes_in", "bytes_out"} <= set(one)
+    assert "secret" not in text
+
+
+def test_what_was_asked_stands_there_where_that_is_wanted(small_index):
+    _, lines = lines_of(small_index, True)
+    assert lines[0]["asked"] == {"q": "a secret of o\n{}"}
+    assert lines[1]["path"] == "/items/another-secret" and lines[1]["asked"] is None
+    assert "no side 'secret'" in lines[2]["message"]
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(small_index):
+    stream = io.StringIO()
+    stream.close()
+    with served(small_space(small_index), log=RequestLog(False, stream)) as client:
+        assert client.get("/health").status_code == 200
