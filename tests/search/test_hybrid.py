@@ -68,6 +68,8 @@ def test_what_is_no_ranking_is_refused():
         fuse([np.array([0.5])])
     with pytest.raises(ArgumentError):
         hybrid(np.array([1]), np.array([1]), -1)
+    with pytest.raises(ArgumentError):
+        hybrid(np.array([1]), np.array([1]), 1, depth=0)
 
 
 @pytest.mark.parametrize("n_words", [0, 1, 700, 5000])

@@ -46,24 +46,27 @@ def fuse(rankings: Sequence[IntArray], k: float = _CONSTANT) -> Ranked:
     return Ranked(numbers[order].astype(np.int64), scores[order])
 
 
-def hybrid(by_space: IntArray, by_words: IntArray, count: int, k: float = _CONSTANT) -> Ranked:
+def hybrid(
+    by_space: IntArray, by_words: IntArray, count: int, depth: int = FUSED_DEPTH, k: float = _CONSTANT
+) -> Ranked:
     """Return the first `count` items of the hybrid order of one query.
 
-    The order is `fuse` of the first 1,000 of each list, and after that `by_space` goes on with what is not yet there,
+    The order is `fuse` of the first `depth` of each list, and after that `by_space` goes on with what is not yet there,
     at the score 1 / (k + rank) that it has in this list alone, which is below any fused one. So each item comes once,
-    and the order does not depend on `count`: pages cut from it are disjoint, and a deeper one extends those before.
+    and the order depends on `depth` but not on `count`: pages cut from it are disjoint, and a deeper one extends those
+    before.
 
-    `by_space`: at least the first max(`count`, 1,000) numbers by cosine, or all there are, always in the same order.
-    `by_words`: at least the first 1,000 by words, or all there are; more are not looked at. Fewer than `count` come
-    back only where `by_space` is all there is. Raises as `fuse`, and `ArgumentError` for `count` < 0.
+    `by_space`: at least the first max(`count`, `depth`) numbers by cosine, or all there are, always in the same order.
+    `by_words`: at least the first `depth` by words, or all there are; more are not looked at. Fewer than `count` come
+    back only where `by_space` is all there is. Raises as `fuse`, and `ArgumentError` (`count` < 0, `depth` < 1).
     """
-    if count < 0:
-        raise ArgumentError(f"count = {count}; expected 0 or more")
+    if count < 0 or depth < 1:
+        raise ArgumentError(f"count = {count} and depth = {depth}; expected 0 or more, and 1 or more")
     near = _checked(by_space)
-    head = fuse([near[:FUSED_DEPTH], _checked(by_words)[:FUSED_DEPTH]], k)
-    ranks = np.arange(1, len(near) + 1)[FUSED_DEPTH:]
-    is_new = ~np.isin(near[FUSED_DEPTH:], head.numbers)
-    numbers = np.concatenate([head.numbers, near[FUSED_DEPTH:][is_new]])
+    head = fuse([near[:depth], _checked(by_words)[:depth]], k)
+    ranks = np.arange(1, len(near) + 1)[depth:]
+    is_new = ~np.isin(near[depth:], head.numbers)
+    numbers = np.concatenate([head.numbers, near[depth:][is_new]])
     scores = np.concatenate([head.scores, 1.0 / (k + ranks[is_new])])
     return Ranked(numbers[:count], scores[:count])
 

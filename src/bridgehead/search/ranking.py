@@ -13,6 +13,7 @@ import numpy as np
 from bridgehead.errors import BridgeheadError
 from bridgehead.index import IndexState, Ranked
 from bridgehead.search.filters import BoolArray, Filters, filters_of
+from bridgehead.search.hybrid import FUSED_DEPTH, hybrid
 from bridgehead.search.query import Query
 from bridgehead.search.reading import Reading
 from bridgehead.vectors import FloatArray
@@ -20,7 +21,7 @@ from bridgehead.vectors import FloatArray
 if TYPE_CHECKING:
     from bridgehead.index.structures import Verify
 
-DEPTH = 1000
+DEPTH = FUSED_DEPTH
 """How many of each list are fused in mode "hybrid"; after these the list by the space goes on."""
 
 _FIRST_FOLDED = 256
@@ -168,19 +169,9 @@ class Lists:
 
     def _hybrid(self, asked: Sequence[Asked], depth: int) -> list[Ranked]:
         by_space = self._space(asked, max(depth, DEPTH))
-        return [fused(near, self._words(one, DEPTH), depth) for one, near in zip(asked, by_space, strict=True)]
-
-
-def fused(near: Ranked, words: Ranked, depth: int) -> Ranked:
-    """Return the first `depth` of two lists fused by rank: the first `DEPTH` of each, then `near` goes on."""
-    scores: dict[int, float] = {}
-    for listed in (near.page(DEPTH, 0), words.page(DEPTH, 0)):
-        for rank, number in enumerate(listed.numbers.tolist(), start=1):
-            scores[number] = scores.get(number, 0.0) + 1 / (60 + rank)
-    order = sorted(scores, key=lambda number: (-scores[number], number))
-    rest = [(n, 1 / (60 + r)) for r, n in enumerate(near.numbers.tolist(), start=1) if r > DEPTH and n not in scores]
-    numbers = np.array(order + [n for n, _ in rest], dtype=np.int64)
-    return Ranked(numbers, np.array([scores[n] for n in order] + [s for _, s in rest], dtype=float)).page(depth, 0)
+        by_words = [self._words(one, DEPTH) for one in asked]
+        pairs = zip(by_space, by_words, strict=True)
+        return [hybrid(near.numbers, words.numbers, depth, DEPTH) for near, words in pairs]
 
 
 def _chosen(found: Ranked, kept: BoolArray) -> Ranked:
