@@ -16,6 +16,7 @@ from bridgehead.vectors import FloatArray, IntArray
 
 _BLOCK = 16_384
 _DECIMALS = 6
+_SCORE_DECIMALS = 12
 Floats = npt.NDArray[np.float64]
 
 
@@ -26,7 +27,9 @@ def similarities(state: IndexState, one: Asked, page: Page) -> Floats | None:
     if page.scored_by == "space":
         return page.found.scores
     rows = state.rows(one.target, page.found.numbers).astype(np.float64)
-    return np.asarray(np.clip(rows @ one.row.astype(np.float64), -1, 1))
+    # Summed within each row, so that a cosine does not depend on how many hits a page has.
+    found = (rows * one.row.astype(np.float64)).sum(axis=1)
+    return np.asarray(np.round(np.clip(found, -1, 1), _SCORE_DECIMALS) + 0.0)
 
 
 def explanations(
