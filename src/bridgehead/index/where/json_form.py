@@ -4,6 +4,7 @@
 `{"field": "assay", "op": "exists"}`, `{"and": [...]}`, `{"or": [...]}`, `{"not": {...}}`.
 """
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from bridgehead.errors import ArgumentError
@@ -30,7 +31,7 @@ class _Reader:
     def read(self, content: Any, place: str, depth: int) -> Where:
         if depth > MAX_DEPTH:
             _fail("filter", f"more than {MAX_DEPTH} levels of and, or and not; write it flatter")
-        if not isinstance(content, dict):
+        if not isinstance(content, Mapping):
             _fail(place, f"found {_said(content)}; expected an object: {_FORMS}")
         keys = set(content)
         if keys == {"and"} or keys == {"or"}:
@@ -50,7 +51,7 @@ class _Reader:
         found = tuple(self.read(part, f"{place}.{word}[{n}]", depth + 1) for n, part in enumerate(parts))
         return found[0] if len(found) == 1 else All(found) if word == "and" else AnyOf(found)
 
-    def _test(self, content: dict[str, Any], place: str) -> Where:
+    def _test(self, content: Mapping[str, Any], place: str) -> Where:
         self._tests += 1
         if self._tests > MAX_TESTS:
             _fail("filter", f"more than {MAX_TESTS} comparisons; use in for many values of one field")

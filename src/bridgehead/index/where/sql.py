@@ -25,6 +25,7 @@ KIND_ENDS = {"number": "value < ''", "text": "value < x''", "truth value": "1"}
 
 _SHOWN_FIELDS = 50
 _SHOWN_NAME = 100
+_HINTS = {"number": "write a number without quotes", "text": "put it in quotes", "truth value": "write true or false"}
 
 
 def matching_numbers(connection: sqlite3.Connection, side: int, where: Where) -> IntArray:
@@ -121,14 +122,10 @@ class _Search:
         return self._connection.execute(statement, (field,)).fetchone() is not None
 
     def _fail_for_kind(self, field: int, where: Compare | Among, kind: str) -> NoReturn:
-        has = " and ".join(f"{kind}s" for kind in KIND_ENDS if self._has(field, kind))
-        hint = {
-            "number": "put a text in quotes",
-            "text": "write a number without quotes",
-            "truth value": "true and false are not 1 and 0",
-        }[kind]
+        has = [kind for kind in KIND_ENDS if self._has(field, kind)]
+        there = " and ".join(f"{kind}s" for kind in has)
         name = written_field(where.field)
-        raise ArgumentError(f"the filter compares {name} with a {kind}, and its values are {has}; {hint}")
+        raise ArgumentError(f"the filter compares {name} with a {kind}, and its values are {there}; {_HINTS[has[0]]}")
 
     def _fail_for_name(self, name: str) -> NoReturn:
         there = [row[0] for row in self._connection.execute(
