@@ -17,8 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from bridgehead.errors import ArgumentError, ServiceError
 
 Record = TypeVar("Record")
-_MOST_BYTES = 256 * 2**20
-_AGAIN = frozenset([429, 502, 503])
+_MOST_BYTES, _AGAIN = 256 * 2**20, frozenset([429, 502, 503])
 _LONGEST_WAIT = 30.0
 _FIRST_WAIT = 0.1
 
@@ -323,8 +322,9 @@ class Client:
         connection = self._connection()
         connection.request(method, self._path + path, body, self._headers)
         response = connection.getresponse()
-        if len(data := response.read(_MOST_BYTES + 1)) > _MOST_BYTES:
-            raise http.client.HTTPException(f"an answer of over {_MOST_BYTES:,} bytes")
+        data = response.read(_MOST_BYTES)
+        if response.length:
+            raise http.client.HTTPException(f"an answer that was cut off, or of over {_MOST_BYTES:,} bytes")
         return response.status, data, {name.lower(): value for name, value in response.getheaders()}
 
     def _connection(self) -> http.client.HTTPConnection:
