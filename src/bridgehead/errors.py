@@ -103,6 +103,14 @@ class NotFittedError(BridgeheadError, ValueError, AttributeError):
     """Something that must be fitted first is used before; the bases are those of scikit-learn's error of the name."""
 
 
+class SandboxLimitError(BridgeheadError, ValueError):
+    """Work on a structure from outside took more time or memory than it may, or broke its process."""
+
+
+class SandboxBusyError(BridgeheadError, RuntimeError):
+    """Too many structures wait to be worked on; the same request may go through later."""
+
+
 class ServiceError(BridgeheadError, RuntimeError):
     """The service refused, failed, or could not be understood.
 

@@ -57,10 +57,8 @@ def map_chunks(
         for part in slices:
             yield part, function(items[part])
         return
-    forkserver = _CleanContext()
     # What the server has imported costs its workers nothing. It is told once: later lists do not change it.
-    forkserver.set_forkserver_preload([*_PRELOADED, _module_of(function)])
-    pool = ProcessPoolExecutor(workers, mp_context=forkserver)
+    pool = ProcessPoolExecutor(workers, mp_context=clean_context([_module_of(function)]))
     try:
         waiting: list[tuple[slice, Future[Result]]] = []
         for part in slices:
@@ -72,6 +70,16 @@ def map_chunks(
             yield done, future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def clean_context(preloaded: Sequence[str] = ()) -> context.ForkServerContext:
+    """Return a context whose processes are clean of this one's threads and script; they need a function of a module.
+
+    `preloaded`: modules that its server imports once for all of them, unless it runs already.
+    """
+    forkserver = _CleanContext()
+    forkserver.set_forkserver_preload([*_PRELOADED, *preloaded])
+    return forkserver
 
 
 def _module_of(function: Any) -> str:

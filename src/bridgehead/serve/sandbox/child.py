@@ -1,0 +1,92 @@
+"""The process of a sandbox: it limits itself, then does one task after another until its pipe ends.
+
+Not about who calls it or what happens when it hangs (`pool`).
+"""
+
+import contextlib
+import ctypes
+import json
+import math
+import os
+import signal
+from multiprocessing.connection import Connection
+from typing import Any
+
+from bridgehead.errors import BridgeheadError
+
+_PR_SET_PDEATHSIG = 1
+
+
+def serve_tasks(pipe: Connection, seconds: float, memory_mib: int) -> None:
+    """Answer tasks from `pipe` until it ends: JSON `[name, arguments]` in, `{"result"}` or `{"error", "message"}` out.
+
+    Each may take `seconds` of processor time and a little, and the process `memory_mib` MiB above what it has at the
+    start, where the system can limit that (Linux). It dies with the process that started it.
+    """
+    _die_with_parent()
+    from bridgehead.serve.sandbox.tasks import TASKS, warm_up
+
+    warm_up()
+    _say_nothing()
+    _limit_space(memory_mib)
+    with contextlib.suppress(EOFError, OSError):
+        pipe.send_bytes(b"ready")
+        while True:
+            name, arguments = json.loads(pipe.recv_bytes())
+            _limit_time(seconds)
+            answer = _answer(TASKS[name], arguments)
+            pipe.send_bytes(json.dumps(answer).encode())
+            if answer.get("error") == "memory":
+                # What is left of the memory may be in pieces.
+                return
+
+
+def _answer(task: Any, arguments: Any) -> dict[str, Any]:
+    try:
+        return {"result": task(*arguments)}
+    except MemoryError:
+        return {"error": "memory", "message": ""}
+    except BridgeheadError as error:
+        return {"error": type(error).__name__, "message": str(error)}
+    except Exception as error:
+        # A fault that none of ours foresaw: RDKit's own texts name places of its source, and stay here.
+        return {"error": "fault", "message": type(error).__name__}
+
+
+def _die_with_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _say_nothing() -> None:
+    """Let nothing that libraries print about a structure reach the log of the service."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
+def _limit_space(memory_mib: int) -> None:
+    """Allow `memory_mib` MiB more than now, no file and no core dump."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    with contextlib.suppress(OSError, ValueError):
+        with open("/proc/self/statm") as written:
+            mapped = int(written.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        most = mapped + memory_mib * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _limit_time(seconds: float) -> None:
+    """Let the system end this process if nobody else does, for instance because its parent was killed."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        most = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
