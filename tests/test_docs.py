@@ -54,6 +54,15 @@ def test_the_code_of_the_page_on_evaluation_runs(capsys):
     assert capsys.readouterr().out.startswith("1200 ")
 
 
+def test_the_code_of_the_page_on_filters_prints_what_the_page_shows(capsys):
+    scope = {"__name__": "filters"}
+    for block in re.findall(r"^```python\n(.*?)^```", page("filters.md"), flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "filters.md", "exec"), scope)
+    printed = capsys.readouterr().out
+    shown = re.findall(r"^```text\n(.*?)^```", page("filters.md"), flags=re.DOTALL | re.MULTILINE)
+    assert len(shown) == 3 and all(part in printed for part in shown)
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
 def test_links_between_pages_lead_somewhere(name):
     for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", page(name)):
