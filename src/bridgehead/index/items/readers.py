@@ -69,12 +69,32 @@ class Readers:
         """Return a connection that sees one committed state until it goes to `end`, and the number of its change."""
         connection = self._taken()
         try:
-            connection.execute("BEGIN")
-            # The first read is what the transaction's state is as of.
-            return connection, int(connection.execute(_CHANGE).fetchone()[0])
+            return connection, self._began(connection)
         except (sqlite3.Error, TypeError) as error:
             self.end(connection)
             raise self._reason(error) from error
+
+    def _began(self, connection: sqlite3.Connection) -> int:
+        """Begin to read; the first read is what the transaction's state is as of."""
+        connection.execute("BEGIN")
+        try:
+            return int(connection.execute(_CHANGE).fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if not self._rolled_back(error):
+                raise
+        return int(connection.execute(_CHANGE).fetchone()[0])
+
+    def _rolled_back(self, error: sqlite3.Error) -> bool:
+        """Undo what a writer without write-ahead logging left half done, where this user may; say whether it was so."""
+        journal = Path(f"{self._path}-journal")
+        if _code(error) != sqlite3.SQLITE_READONLY or not journal.exists() or not os.access(self._path, os.W_OK):
+            return False
+        writing = connect(self._path, "rw")
+        try:
+            writing.execute(_CHANGE).fetchone()
+        finally:
+            writing.close()
+        return True
 
     def end(self, connection: sqlite3.Connection) -> None:
         """Take a connection back from who has read with it."""
@@ -130,7 +150,8 @@ class Readers:
     def _opened(self) -> sqlite3.Connection:
         connection = connect(self._path, "ro")
         try:
-            connection.execute("SELECT 1 FROM meta").fetchone()
+            self._began(connection)
+            connection.rollback()
         except sqlite3.OperationalError as error:
             connection.close()
             stamp = self._stamp()
