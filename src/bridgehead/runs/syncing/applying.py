@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.encode import RowCache
-from bridgehead.index import IndexWriter
+from bridgehead.index import Index, IndexWriter, open_index
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.indexing.carried import SYNC
@@ -69,20 +69,22 @@ class Update:
 def apply_to(update: Update, heads: str) -> tuple[Outcome, IndexSync]:
     """Bring the index with these heads up to date, or with `dry_run` say what would become of it.
 
-    Items are encoded by the model that the index carries. Raises as `open_space` and `IndexWriter`.
+    Items are encoded by the model that the index carries, which is opened only where there is one to encode. Raises as
+    `open_space` and `IndexWriter`.
     """
     _, folder = space_folders(update.run.folder, heads)
     held: AbstractContextManager[IndexWriter | None] = nullcontext() if update.dry_run else IndexWriter(folder)
-    with held as writer, open_space(update.run.folder, heads) as space:
-        outcome, training = _compared(update, space, writer)
-        for block in _blocks(outcome.standing.coming):
-            _write(update, space, writer, training, outcome, block)
+    with held as writer, open_index(folder) as index:
+        outcome = _compared(update, index, writer)
+        if outcome.standing.coming:
+            with open_space(update.run.folder, heads) as space:
+                _write_all(update, space, writer, outcome)
         if update.delete_missing:
             missing = outcome.standing.missing
             outcome.removed = len(missing) if writer is None else writer.delete(update.side, missing)
         if writer is None:
             return outcome, outcome.counts(heads, 0.0, ())
-        growth = max(writer.growth(side) for side in space.index.sides)
+        growth = max(writer.growth(side) for side in index.sides)
         compacted: tuple[str, ...] = ()
         if growth >= MEASURED_AGAIN:
             compacted = compact_index(update.run.config, writer, heads, update.progress)
@@ -97,20 +99,26 @@ def compact_index(config: RunConfig, writer: IndexWriter, heads: str, progress: 
     return tuple(facts.lines())
 
 
-def _compared(update: Update, space: OpenedSpace, writer: IndexWriter | None) -> tuple[Outcome, Training | None]:
-    with space.index.state() as state:
+def _compared(update: Update, index: Index, writer: IndexWriter | None) -> Outcome:
+    with index.state() as state:
         synced: set[str] = set()
         if update.delete_missing:
             # A dry run holds no writer, which could list them without reading them.
             there = all_items(state, update.side) if writer is None else ()
             synced = set(writer.hashes(update.side, SYNC)) if writer else {i.id for i in there if i.origin == SYNC}
         known = load_known_ids(state.attached(KNOWN_IDS))
-        standing = standing_of(state, update.side, space.kinds[update.side], update.given, known, synced)
-        outcome = Outcome(standing, list(standing.failed))
-        training = training_of(state, update.side) if standing.coming else None
+        kind = state.sides[update.side].kind
+        standing = standing_of(state, update.side, kind, update.given, known, synced)
+    return Outcome(standing, list(standing.failed))
+
+
+def _write_all(update: Update, space: OpenedSpace, writer: IndexWriter | None, outcome: Outcome) -> None:
+    with space.index.state() as state:
+        training = training_of(state, update.side)
     if training is not None:
         outcome.far, outcome.far_below = [], training.threshold
-    return outcome, training
+    for block in _blocks(outcome.standing.coming):
+        _write(update, space, writer, training, outcome, block)
 
 
 def _write(

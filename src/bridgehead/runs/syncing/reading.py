@@ -86,7 +86,7 @@ def read_file_items(config: RunConfig, file: PathsLike, side: str, id: str | Non
     for number, record in zip(records.rows.tolist(), records.frame.iter_rows(named=True), strict=True):
         for one in _items_of(config, side, columns, number, record):
             if isinstance(one, FileItem) and one.id in first_of:
-                one = FailedRecord(number, one.id, f"the id is that of record {first_of[one.id]} too, which counts")
+                one = FailedRecord(number, one.id, f"the id stands in record {first_of[one.id]} already, which counts")
             if isinstance(one, FailedRecord):
                 failed.append(one)
             else:
