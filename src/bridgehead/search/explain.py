@@ -26,9 +26,15 @@ def similarities(state: IndexState, one: Asked, page: Page) -> Floats | None:
         return None
     if page.scored_by == "space":
         return page.found.scores
-    rows = state.rows(one.target, page.found.numbers).astype(np.float64)
-    # Summed within each row, so that a cosine does not depend on how many hits a page has.
-    found = (rows * one.row.astype(np.float64)).sum(axis=1)
+    return _cosines(state.rows(one.target, page.found.numbers), one.row)
+
+
+def _cosines(rows: FloatArray, others: FloatArray) -> Floats:
+    """Return the cosine of each unit row (m, d) with another one or with its own of others (m, d).
+
+    Summed within each row, so that it does not depend on how many rows there are.
+    """
+    found = (rows.astype(np.float64) * others.astype(np.float64)).sum(axis=1)
     return np.asarray(np.round(np.clip(found, -1, 1), _SCORE_DECIMALS) + 0.0)
 
 
@@ -73,15 +79,16 @@ def nearest_pairs(
     pairs = _live(state, references.training_pairs)
     if not len(pairs):
         return nothing
-    to_query = _cosines_with(state, one.reading.side, pairs[:, "ab".index(one.reading.side)], one.row)
-    chosen, joint = _nearest(
-        state, one.target, pairs[:, "ab".index(one.target)], to_query, state.rows(one.target, numbers)
-    )
-    ends = pairs[chosen]
+    own, other = "ab".index(one.reading.side), "ab".index(one.target)
+    hits = state.rows(one.target, numbers)
+    to_query = _cosines_with(state, one.reading.side, pairs[:, own], one.row)
+    ends = pairs[_nearest(state, one.target, pairs[:, other], to_query, hits)]
+    near_query = _cosines(state.rows(one.reading.side, ends[:, own]), one.row)
+    near_hit = _cosines(state.rows(one.target, ends[:, other]), hits)
     first, second = (_by_number(state, side, ends[:, column]) for column, side in enumerate("ab"))
     return [
-        NearestPair(first[a].id, first[a].item, second[b].id, second[b].item, float(to_query[at]), float(to_hit))
-        for (a, b), at, to_hit in zip(ends.tolist(), chosen.tolist(), joint.tolist(), strict=True)
+        NearestPair(first[a].id, first[a].item, second[b].id, second[b].item, with_query, with_hit)
+        for (a, b), with_query, with_hit in zip(ends.tolist(), near_query.tolist(), near_hit.tolist(), strict=True)
     ]
 
 
@@ -110,26 +117,21 @@ def _cosines_with(state: IndexState, side: str, ends: IntArray, row: FloatArray)
     return found[position]
 
 
-def _nearest(
-    state: IndexState, side: str, ends: IntArray, to_query: FloatArray, hits: FloatArray
-) -> tuple[IntArray, FloatArray]:
-    """Return for each hit row (m, d) the position of its nearest pair, and its cosine with that pair's end."""
+def _nearest(state: IndexState, side: str, ends: IntArray, to_query: FloatArray, hits: FloatArray) -> IntArray:
+    """Return for each hit row (m, d) the position of its nearest pair."""
     best = np.full(len(hits), -np.inf, dtype=np.float32)
     chosen = np.zeros(len(hits), dtype=np.int64)
-    near = np.zeros(len(hits), dtype=np.float32)
     order = np.argsort(ends, kind="stable")
-    rows_of = np.arange(len(hits))
     for start in range(0, len(order), _BLOCK):
         part = order[start : start + _BLOCK]
         distinct, position = np.unique(ends[part], return_inverse=True)
         to_hit = (hits @ state.rows(side, distinct).T)[:, position]
         joint = np.round(np.minimum(to_hit, to_query[part]), _DECIMALS)
         first = joint.argmax(axis=1)
-        better = joint[rows_of, first] > best
-        best[better] = joint[rows_of, first][better]
-        chosen[better] = part[first[better]]
-        near[better] = to_hit[rows_of, first][better]
-    return chosen, near
+        found = joint[np.arange(len(hits)), first]
+        better = found > best
+        best[better], chosen[better] = found[better], part[first[better]]
+    return chosen
 
 
 def _ranks(state: IndexState, one: Asked, page: Page) -> list[dict[str, int]]:
