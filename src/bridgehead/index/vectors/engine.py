@@ -4,7 +4,8 @@ All that is particular to FAISS at search time is here. What the candidates are 
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from bridgehead.vectors import FloatArray, IntArray
 
 # From 20 queries on FAISS takes products of matrices, whose rounding is another than that of a query alone.
 QUERIES_AT_ONCE = 16
+_QUERIES_FOR_THREADS = 4
 
 
 def faiss_library() -> Any:
@@ -49,11 +51,30 @@ def candidate_rows(
     Queries go in by sixteen, so that a query among many gets the candidates that it gets alone.
     """
     parameters, _kept = search_parameters(effort, bitmap)
-    parts = [
-        found.search(queries[start : start + QUERIES_AT_ONCE], width, params=parameters)[1]
-        for start in range(0, len(queries), QUERIES_AT_ONCE)
-    ]
+    with _threads_for(len(queries)):
+        parts = [
+            found.search(queries[start : start + QUERIES_AT_ONCE], width, params=parameters)[1]
+            for start in range(0, len(queries), QUERIES_AT_ONCE)
+        ]
     return np.concatenate(parts) if parts else np.zeros((0, width), np.int64)
+
+
+@contextmanager
+def _threads_for(n_queries: int) -> Iterator[None]:
+    """Keep FAISS to the calling thread for few queries: threads that wait for a busy core cost more than they bring.
+
+    The number of threads is the calling thread's own setting, so that others are not touched.
+    """
+    faiss = faiss_library()
+    threads = faiss.omp_get_max_threads()
+    if n_queries >= _QUERIES_FOR_THREADS or threads == 1:
+        yield
+        return
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
 
 
 def lists_of(found: Any, n: int) -> npt.NDArray[np.int32]:
