@@ -6,7 +6,6 @@ Not about who calls it or what happens when it hangs (`pool`).
 import contextlib
 import ctypes
 import json
-import math
 import os
 import signal
 from multiprocessing.connection import Connection
@@ -20,8 +19,8 @@ _PR_SET_PDEATHSIG = 1
 def serve_tasks(pipe: Connection, seconds: float, memory_mib: int) -> None:
     """Answer tasks from `pipe` until it ends: JSON `[name, arguments]` in, `{"result"}` or `{"error", "message"}` out.
 
-    Each may take `seconds` of processor time and a little, and the process `memory_mib` MiB above what it has at the
-    start, where the system can limit that (Linux). It dies with the process that started it.
+    Each may take `seconds` of processor time, then the process ends by SIGPROF; the process may take `memory_mib` MiB
+    above what it has at the start, where the system can limit that (Linux). It ends with the process that started it.
     """
     _die_with_parent()
     from bridgehead.serve.sandbox.tasks import TASKS, warm_up
@@ -33,8 +32,10 @@ def serve_tasks(pipe: Connection, seconds: float, memory_mib: int) -> None:
         pipe.send_bytes(b"ready")
         while True:
             name, arguments = json.loads(pipe.recv_bytes())
-            _limit_time(seconds)
+            # At the end of its processor time the signal ends the process, in the midst of compiled code too.
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             answer = _answer(TASKS[name], arguments)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             pipe.send_bytes(json.dumps(answer).encode())
             if answer.get("error") == "memory":
                 # What is left of the memory may be in pieces.
@@ -55,6 +56,7 @@ def _answer(task: Any, arguments: Any) -> dict[str, Any]:
 
 def _die_with_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -80,13 +82,3 @@ def _limit_space(memory_mib: int) -> None:
             mapped = int(written.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         most = mapped + memory_mib * 2**20
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def _limit_time(seconds: float) -> None:
-    """Let the system end this process if nobody else does, for instance because its parent was killed."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        most = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))

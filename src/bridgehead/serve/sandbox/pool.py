@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import queue
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ from bridgehead.workers import clean_context
 
 TASK_NAMES = ("inspect", "pattern", "depict", "substructure")
 _START_SECONDS = 60.0
+# The limit is on processor time; on a busy machine that takes longer by the clock.
+_WALL = 5
 _LONGEST_ANSWER = 32 * 2**20
 _VERIFIED = 2000
 
@@ -32,10 +35,11 @@ Verify = Callable[[str, Sequence[str]], npt.NDArray[np.bool_]]
 class Sandbox:
     """Processes that do tasks on structures from outside; shared by threads and by coroutines.
 
-    A task may take `seconds` and `memory_mib` MiB; one that takes more, or whose process breaks, is refused with
-    `SandboxLimitError`, and another process takes its place (in about 20 ms). At most `waiting` calls wait for the
-    `processes`; further ones get `SandboxBusyError`. Nothing is started before the first call or `start()`. Closed by
-    `close()` or as a context manager; processes end with the one that made them, however it ends.
+    A task may take `seconds` of processor time (five times that by the clock) and `memory_mib` MiB; one that takes more
+    or breaks its process is refused with `SandboxLimitError`, and another process takes its place (in about 20 ms). At
+    most `waiting` calls wait for the `processes`; further ones get `SandboxBusyError`. Nothing is started before the
+    first call or `start()`. Closed by `close()` or as a context manager; the processes end with the one that made
+    them, however it ends.
 
     Raises `ArgumentError` for limits that are not above 0.
     """
@@ -193,14 +197,19 @@ class _Worker:
                 self._heard(_START_SECONDS)
                 self._ready = True
             self._pipe.send_bytes(asked)
-            answer: dict[str, Any] = json.loads(self._heard(seconds))
+            answer: dict[str, Any] = json.loads(self._heard(_WALL * seconds))
+        except TimeoutError:
+            raise _too_long(seconds) from None
         except (EOFError, OSError):
+            self._process.join(1)
+            if self._process.exitcode == -signal.SIGPROF:
+                raise _too_long(seconds) from None
             raise SandboxLimitError("the structure broke the process that was to read it; it is refused") from None
         return answer
 
     def _heard(self, seconds: float) -> bytes:
         if not self._pipe.poll(seconds):
-            raise SandboxLimitError(f"reading the structure took longer than {seconds:g} s; it is refused")
+            raise TimeoutError
         return self._pipe.recv_bytes(_LONGEST_ANSWER)
 
     def is_alive(self) -> bool:
@@ -212,6 +221,10 @@ class _Worker:
         self._process.kill()
         self._process.join(10)
         self._pipe.close()
+
+
+def _too_long(seconds: float) -> SandboxLimitError:
+    return SandboxLimitError(f"reading the structure takes longer than {seconds:g} s; it is refused")
 
 
 def _written(task: str, arguments: Sequence[Any]) -> bytes:
