@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bridgehead.errors import ArgumentError
 from bridgehead.search.query import Query
 from bridgehead.serve import models
 from bridgehead.serve.content import encode_content, item_content, json_bytes, search_content
+from bridgehead.serve.settings import MAX_PROMPTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,19 @@ def encoded(body: models.EncodeRequest, space: Any) -> bytes:
     side = space.side(body.of)
     rows, failures = space.encode(body.items, side)
     return json_bytes(encode_content(space.names[side], rows, failures))
+
+
+def prompts_of(body: models.ClassifyRequest) -> list[str]:
+    """Return every text that the labels of a request will be read as.
+
+    Raises `ArgumentError` where they are more than `MAX_PROMPTS`.
+    """
+    names = [*body.labels, *(name for names in (body.synonyms or {}).values() for name in names)]
+    if len(names) * len(body.templates) > MAX_PROMPTS:
+        raise ArgumentError(
+            f"{len(names):,} labels and synonyms in {len(body.templates):,} templates; at most {MAX_PROMPTS:,} together"
+        )
+    return [template.replace("{}", name) for template in body.templates for name in names]
 
 
 def classified(body: models.ClassifyRequest, space: Any) -> bytes:

@@ -166,6 +166,9 @@ def _settle(batch: Sequence[_Job], results: Sequence[Any]) -> None:
 
 def _give_up(future: "asyncio.Future[Any]", seconds: float) -> None:
     if not future.done():
-        future.set_exception(
-            ServiceRefusal(504, name_of(504), f"no answer within {seconds:g} s; ask for less, or try again later")
-        )
+        future.set_exception(over_time(seconds))
+
+
+def over_time(seconds: float) -> ServiceRefusal:
+    """Return what somebody is told who has waited for `seconds`."""
+    return ServiceRefusal(504, name_of(504), f"no answer within {seconds:g} s; ask for less, or try again later")

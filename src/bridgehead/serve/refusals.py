@@ -27,6 +27,8 @@ class ServiceRefusal(Exception):
 # Errors about what was asked; the first class that fits counts. All others are ours.
 _STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (errors.UnknownIdError, 404),
+    (errors.SandboxBusyError, 503),
+    (errors.SandboxLimitError, 422),
     (errors.StructureError, 422),
     (errors.ArgumentError, 422),
     (errors.NonFiniteRowsError, 422),
@@ -49,7 +51,8 @@ def refusal_of(error: BaseException, request_id: str) -> ServiceRefusal:
         return error
     for kind, status in _STATUS:
         if isinstance(error, kind):
-            return ServiceRefusal(status, type(error).__name__, str(error)[:_MOST])
+            headers = {"retry-after": "1"} if status == 503 else None
+            return ServiceRefusal(status, type(error).__name__, str(error)[:_MOST], headers)
     return ServiceRefusal(500, name_of(500), f"the service failed; its log says why under the request id {request_id}")
 
 

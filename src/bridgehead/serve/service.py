@@ -7,20 +7,23 @@ many items, substructures) through another, so that it holds up nobody. Not abou
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from bridgehead.depict import has_pictures, picture_of
+from bridgehead.depict import has_pictures
+from bridgehead.errors import SandboxLimitError
 from bridgehead.search.query import Query
 from bridgehead.serve.about import about_content
 from bridgehead.serve.asking import Question, bodies, stored_item
 from bridgehead.serve.content import json_bytes
 from bridgehead.serve.holder import SpaceHolder
-from bridgehead.serve.lanes import Lane, Receive
+from bridgehead.serve.lanes import Lane, Receive, over_time
 from bridgehead.serve.measures import Measures, TimedEncoder
 from bridgehead.serve.pictures import Pictures
+from bridgehead.serve.sandbox import Sandbox
 from bridgehead.serve.settings import ServeSettings
+from bridgehead.serve.vetting import Vetting, may_be_structure
 
 Call = Callable[[Any], Any]
 
@@ -38,6 +41,10 @@ class Service:
         )
         self.slow = Lane("slow", self._answer, settings.slow_queue, 1, *limits)
         self.pictures = Pictures(self._draw, settings.pictures)
+        self.sandbox = Sandbox(
+            settings.sandbox_processes, settings.sandbox_seconds, settings.sandbox_mib, settings.queue
+        )
+        self._vetting = Vetting(self.sandbox, settings.vetted)
         holder.prepare(self._timed)
         lanes = {lane.name: partial(_length, lane) for lane in (self.searches, self.slow)}
         self.measures.watch(lanes, self._facts)
@@ -45,6 +52,8 @@ class Service:
 
     async def start(self) -> None:
         """Start the worker threads and the look-out for new heads."""
+        if self._has_molecules():
+            self.sandbox.start()
         self.searches.start()
         self.slow.start()
         self._watch = asyncio.create_task(self._look_out())
@@ -57,13 +66,45 @@ class Service:
                 await self._watch
         await asyncio.to_thread(self.searches.stop)
         await asyncio.to_thread(self.slow.stop)
+        await asyncio.to_thread(self.sandbox.close)
         self.holder.close()
 
     async def search(self, query: Query, receive: Receive) -> bytes:
         """Return the body of the answer to `query`; raises what the query is refused with."""
+        await self._vet_query(query)
         lane = self.slow if query.substructure is not None else self.searches
         found: bytes = await lane.put(Question(query, time.perf_counter()), receive)
         return found
+
+    async def vet(self, texts: Sequence[str]) -> None:
+        """Let RDKit read elsewhere first what it may come to read here; raises `SandboxLimitError`."""
+        if self._has_molecules():
+            async with self._looking():
+                await self._vetting.structures([text for text in texts if may_be_structure(text, asked_for=True)])
+
+    async def _vet_query(self, query: Query) -> None:
+        if not self._has_molecules():
+            return
+        texts = [query.text] if may_be_structure(query.text, query.read_as == "smiles") else []
+        async with self._looking():
+            await self._vetting.structures([*texts, *([query.similar_to] if query.similar_to else [])])
+            if query.substructure is not None:
+                await self._vetting.pattern(query.substructure)
+
+    @contextlib.asynccontextmanager
+    async def _looking(self) -> AsyncIterator[None]:
+        """Count what the sandbox refuses, and wait for it no longer than for anything else."""
+        try:
+            async with asyncio.timeout(self.settings.time_limit):
+                yield
+        except SandboxLimitError:
+            self.measures.sandbox.inc()
+            raise
+        except TimeoutError:
+            raise over_time(self.settings.time_limit) from None
+
+    def _has_molecules(self) -> bool:
+        return "molecule" in self.holder.space.kinds.values()
 
     async def picture(self, identifier: str, of: str | None, receive: Receive) -> tuple[bytes, str] | None:
         """Return the picture of an item and its ETag, or None where it has none."""
@@ -82,7 +123,9 @@ class Service:
         return await asyncio.to_thread(work)
 
     async def _draw(self, item: str, kind: str) -> str | None:
-        return await asyncio.to_thread(picture_of, item, kind)
+        async with self._looking():
+            found: str | None = await self.sandbox.call("depict", item, kind)
+        return found
 
     async def call(self, work: Call, receive: Receive, slow: bool = False) -> Any:
         """Return what `work` gives for the space, in a worker thread."""
@@ -103,6 +146,9 @@ class Service:
         results: list[Any] = [None] * len(asked)
         start = time.perf_counter()
         with self.holder.borrowed() as space:
+            if any(isinstance(one, Question) and one.query.substructure is not None for one in asked):
+                # Substructures are matched elsewhere, for as long as somebody may wait; such queries come one by one.
+                space.verify_substructure = self.sandbox.verifier(self.settings.time_limit)
             places = [i for i, one in enumerate(asked) if isinstance(one, Question)]
             for i, body in zip(places, bodies([asked[i] for i in places], space), strict=True):
                 results[i] = body

@@ -16,6 +16,7 @@ MAX_ID = 2000
 MAX_ITEMS = 1000
 MAX_LABELS = 1000
 MAX_TEMPLATES = 100
+MAX_PROMPTS = 5000
 PROMISED: tuple[tuple[str, int, str], ...] = (
     ("k", MAX_K, "hits of one answer"),
     ("offset", MAX_OFFSET, "hits left out before the first"),
@@ -24,6 +25,7 @@ PROMISED: tuple[tuple[str, int, str], ...] = (
     ("items", MAX_ITEMS, "items of one `/classify` or `/encode`"),
     ("labels", MAX_LABELS, "labels of one `/classify`, and synonyms of one label"),
     ("templates", MAX_TEMPLATES, "templates of one `/classify`"),
+    ("prompts", MAX_PROMPTS, "templates times labels and synonyms of one `/classify`"),
 )
 """(name, most, of what): the limits of the interface."""
 
@@ -49,6 +51,7 @@ class ServeSettings:
     pictures: int = _limit(2000, "most pictures that are kept drawn")
     vetted: int = _limit(10_000, "most texts of which it is kept that they are harmless as structures")
     sandbox_processes: int = _limit(1, "processes that read untrusted structures", 1)
+    sandbox_queue: int = _limit(64, "most structures that wait to be read there; further ones get 503")
     sandbox_seconds: float = _limit(2.0, "seconds that reading one structure may take")
     sandbox_mib: int = _limit(1024, "memory in MiB that reading one structure may take", 64)
     look_seconds: float = _limit(1.0, "seconds between looks for an index with new heads, which is then opened beside")

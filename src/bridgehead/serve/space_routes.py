@@ -50,10 +50,12 @@ def add_space_routes(app: FastAPI, space: Service) -> None:
 
     async def classify(body: models.ClassifyRequest, request: Request) -> Response:
         """Put items to the nearest of described classes; shares are among these labels and no probabilities."""
+        await space.vet([*body.items, *asking.prompts_of(body)])
         return json_response(await space.call(partial(asking.classified, body), request.receive, slow=True))
 
     async def encode(body: models.EncodeRequest, request: Request) -> Response:
         """Turn items into rows of the space, of unit length."""
+        await space.vet(body.items)
         work = partial(asking.encoded, body)
         return json_response(await space.call(work, request.receive, slow=True))
 
