@@ -70,7 +70,8 @@ def prepare(run: RunFolder, progress: Progress) -> Prepared:
     table = read_table(config.pairs)
     evaluate = config.evaluate
     lists = [file for file in (evaluate.candidates_a, evaluate.candidates_b) if file is not None]
-    for place in (*config.index.extra_a, *evaluate.pool_a, *evaluate.pool_b, *lists):
+    saved = [] if config.index.saved_queries is None else [config.index.saved_queries]
+    for place in (*config.index.extra_a, *evaluate.pool_a, *evaluate.pool_b, *lists, *saved):
         if place not in (CHEMICALS, UNPAIRED):
             # Said now, not after the training.
             find_files(place)
