@@ -70,6 +70,8 @@ def found(table: sqlite3.Connection, query: str, every_term: bool = True) -> set
         ("肝炎", {7}),
         ("ГЕПАТИТ", {7}),
         ("\x00COX-2\x00", {3, 8}),
+        ("\u0000 (C#N) 'éß🧪", set()),
+        ("\u0000 (COX) '2🧪", {3}),
         ("🧪", set()),
     ],
 )

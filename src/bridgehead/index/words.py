@@ -33,8 +33,8 @@ _RUN_CHARACTERS = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf"  # Thai, Lao
     "\u1000-\u103f\u1050-\u108f\ua9e0-\ua9ef\uaa60-\uaa7f\u1780-\u17d3\u17dc\u17dd"  # Burmese, Khmer
 )
-# A run, or a part of a term in any other script.
-_PIECE = re.compile(f"(?P<run>[{_RUN_CHARACTERS}]+)|[^\\W_{_RUN_CHARACTERS}]+")
+_RUN = re.compile(f"([{_RUN_CHARACTERS}]+)")
+_PART = re.compile(r"[^\W_]+")
 _KATAKANA_DOT = re.compile(f"(?<=[{_KATAKANA}])-(?=[{_KATAKANA}])")
 _VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _MARK = re.compile(r"\W")
@@ -48,17 +48,15 @@ _MAX_PARTS = 32
 
 @dataclass(frozen=True)
 class _Term:
-    """One thing that a query asks for: `parts` side by side (as `written`, normalised), or a `run` as its pairs."""
+    """One thing that a query asks for: `parts` side by side or `joined`, or a run as its pairs.
+
+    `written` is the term as it stands in the normalised query.
+    """
 
     parts: tuple[str, ...]
     written: str
     is_run: bool = False
-
-    @property
-    def joined(self) -> str:
-        joined = "".join(self.parts)
-        is_short = not self.is_run and 1 < len(self.parts) <= _JOINED_PARTS and len(joined) <= _JOINED_LENGTH
-        return joined if is_short else ""
+    joined: str = ""
 
 
 def indexed_words(text: str) -> str:
@@ -70,12 +68,14 @@ def indexed_words(text: str) -> str:
     'cox 2 cox2 抑制 制剤 剤'
     """
     words: list[str] = []
-    for term in _terms(normalise(text)):
-        words.extend(term.parts)
-        if term.is_run and len(term.written) > 1:
-            words.append(_token(term.written[-1]))
-        elif term.joined:
-            words.append(term.joined)
+    for segment, is_run in _segments(normalise(text)):
+        if is_run:
+            words += [*_pairs(segment), _token(segment[-1])] if len(segment) > 1 else _pairs(segment)
+            continue
+        parts = _PART.findall(segment)
+        words += parts
+        if joined := _joined(parts):
+            words.append(joined)
     return " ".join(words)
 
 
@@ -116,33 +116,41 @@ def matched_words(query: str, word_text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _segments(form: str) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a normalised text between white space and at the ends of runs, and whether each is a run."""
+    form = form if form.isascii() else _VARIATION.sub("", form)
+    if form.isascii() or not _RUN.search(form):
+        yield from ((chunk, False) for chunk in form.split())
+        return
+    for chunk in form.split():
+        # Split by a group that is kept, every second piece is a run.
+        for place, piece in enumerate(_RUN.split(_KATAKANA_DOT.sub("", chunk))):
+            if piece:
+                yield piece, place % 2 == 1
+
+
 def _terms(form: str) -> Iterator[_Term]:
     """Yield the terms of a normalised text in order."""
-    for chunk in _VARIATION.sub("", form).split():
-        parts: list[re.Match[str]] = []
-        chunk = _KATAKANA_DOT.sub("", chunk)
-        for piece in _PIECE.finditer(chunk):
-            if piece["run"] is None:
-                parts.append(piece)
-                continue
-            yield from _word(parts, chunk)
-            parts = []
-            yield _run(piece["run"])
-        yield from _word(parts, chunk)
+    for segment, is_run in _segments(form):
+        if is_run:
+            yield _Term(tuple(_pairs(segment)), segment, is_run=True)
+        elif parts := _PART.findall(segment):
+            yield _Term(tuple(parts), _AROUND.sub("", segment), joined=_joined(parts))
 
 
-def _word(parts: list[re.Match[str]], chunk: str) -> Iterator[_Term]:
-    if parts:
-        yield _Term(tuple(part.group() for part in parts), chunk[parts[0].start() : parts[-1].end()])
+def _joined(parts: list[str]) -> str:
+    joined = "".join(parts) if 1 < len(parts) <= _JOINED_PARTS else ""
+    return joined if len(joined) <= _JOINED_LENGTH else ""
 
 
-def _run(run: str) -> _Term:
-    pairs = [run[n : n + 2] for n in range(len(run) - 1)] or [run]
-    return _Term(tuple(map(_token, pairs)), run, is_run=True)
+def _pairs(run: str) -> list[str]:
+    return [_token(run[n : n + 2]) for n in range(len(run) - 1)] or [_token(run)]
 
 
 def _token(characters: str) -> str:
     """Return characters of a run as FTS5 takes them for one token: marks, which would cut it, as private characters."""
+    if characters.isalpha():
+        return characters
     return _MARK.sub(lambda mark: chr(0xE000 + ord(mark.group()) % 0x1000), characters)
 
 
