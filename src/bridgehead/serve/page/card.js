@@ -13,6 +13,7 @@ const MOST_CHIPS = 6;
 const MOST_OF_ONE = 2;
 const MOST_SMALL = 4;
 const NINES = 5;
+const SHORT = 20;
 
 export const titleOf = (hit) => hit.name || (sideOf(hit.side)?.kind === "text" ? hit.item : "") || hit.id;
 
@@ -123,22 +124,33 @@ function chips(hit) {
     const value = hit.payload[field.name];
     if (value === undefined || value === null || field.name === partner) continue;
     const values = [value].flat().filter((one) => !["false", ""].includes(String(one)) && typeof one !== "object");
-    found.push(...values.slice(0, MOST_OF_ONE).map((one) => [field.name, one]));
+    found.push(...values.slice(0, MOST_OF_ONE).map((one) => [field, one]));
     more += Math.max(values.length - MOST_OF_ONE, 0);
   }
+  found.push(...plainOnes(hit, side, partner));
   if (!found.length) return null;
   more += Math.max(found.length - MOST_CHIPS, 0);
   return h("div", { class: "chips" }, found.slice(0, MOST_CHIPS).map(([field, value]) => chip(field, value)),
     more > 0 ? h("span", { class: "quiet" }, `+\u00a0${more} more`) : null);
 }
 
+/* Short texts of fields that sort nothing, a formula say: they are only shown. */
+function plainOnes(hit, side, partner) {
+  const sorting = facetsOf(side);
+  return (side?.fields ?? []).filter((field) => !sorting.includes(field) && field.name !== partner && field.name !== "name")
+    .map((field) => [{ ...field, isPlain: true }, hit.payload[field.name]])
+    .filter(([, value]) => typeof value === "string" && value && value.length <= SHORT);
+}
+
+/* A value as a filter by it. A number is only shown: that another item has just this one says little. */
 function chip(field, value) {
+  if (field.isPlain || field.kind === "number") return h("span", { class: "chip" }, h("span", { class: "quiet" }, `${field.name} `), shown(value));
   const isTrue = String(value) === "true";
-  const condition = oneOf(field, [value]);
-  return h("button", { type: "button", class: "chip", title: `Only with ${field}: ${shown(value)}`, on: { click: () => {
+  const condition = oneOf(field.name, [field.kind === "boolean" ? isTrue : value]);
+  return h("button", { type: "button", class: "chip", title: `Only with ${field.name}: ${shown(value)}`, on: { click: () => {
     const filter = current().filter;
     if (!filter.includes(condition)) go({ filter: [...filter, condition] });
-  } } }, isTrue ? null : h("span", { class: "quiet" }, `${field} `), isTrue ? field : shortened(shown(value), 44));
+  } } }, isTrue ? null : h("span", { class: "quiet" }, `${field.name} `), isTrue ? field.name : shortened(shown(value), 44));
 }
 
 function also(hit) {

@@ -12,7 +12,8 @@ function open(title, ...content) {
     h("div", { class: "dialog-head" }, h("h2", { id: "dialog-title" }, title),
       h("button", { type: "button", class: "plain", "aria-label": "Close", on: { click: () => dialog.close() } }, "×")),
     ...content);
-  dialog.onclick = (event) => event.target === dialog && dialog.close();
+  // A click on the ground around it; a handler that returned false would undo clicks inside.
+  dialog.onclick = (event) => void (event.target === dialog && dialog.close());
   dialog.showModal();
 }
 

@@ -47,7 +47,7 @@ function fieldOfWords(payload) {
 /* The fields that sort items: numbers, and values that many items share; those that tell most apart come first. What
    each item has for itself (a key, a formula) sorts nothing. */
 export function facetsOf(side) {
-  return (side?.fields ?? []).filter((field) => field.n_items > 0 && (field.kind === "number" || covered(field) >= LEAST_COVERED && longest(field) < LONGEST))
+  return (side?.fields ?? []).filter((field) => field.n_items > 0 && field.name !== side.partners && (field.kind === "number" || covered(field) >= LEAST_COVERED && longest(field) < LONGEST))
     .sort((one, other) => manyFirst(one) - manyFirst(other) || covered(other) - covered(one) || (one.name < other.name ? -1 : 1));
 }
 
@@ -55,7 +55,7 @@ const LEAST_COVERED = 0.05;
 const LONGEST = 80;
 // Values that occur once sort nothing.
 const covered = (field) => field.common.reduce((sum, [, n]) => sum + (n > 1 ? n : 0), 0) / field.n_items;
-const longest = (field) => Math.max(0, ...field.common.map(([value]) => String(value).length));
+const longest = (field) => Math.max(0, ...field.common.map(([value, n]) => (n > 1 ? String(value).length : 0)));
 const manyFirst = (field) => (field.kind !== "number" && field.common.length < 2 ? 1 : 0);
 
 export const directed = (direction) => direction.replace(/ (->|to) /, " → ");

@@ -125,13 +125,13 @@ function values(field) {
     const now = chosen().filter((one) => one !== value).concat(on ? [value] : []);
     replaced(field.name, now.length ? oneOf(field.name, now) : null);
   };
-  const boxes = field.common.filter(([, n]) => n > 1 || field.common.length < 4).map(([value, n]) => {
+  const boxes = field.common.filter(([value, n]) => n > 1 || (field.common.length < 4 && String(value).length < 60)).map(([value, n]) => {
     const box = h("input", { type: "checkbox", on: { change: () => choose(value, box.checked) } });
     updates.push(() => (box.checked = chosen().includes(value)));
     return h("label", { class: "value", title: String(value) }, box, h("span", { class: "name" }, String(value)), h("span", { class: "quiet number" }, count(n)));
   });
   const whole = field.kind === "boolean" || field.common.reduce((sum, [, n]) => sum + n, 0) >= field.n_items && field.common.length < 10;
-  return h("div", {}, boxes, whole ? null : another(field, (value) => choose(value, true)));
+  return h("div", {}, boxes, whole ? null : another(field, (value) => choose(typed(field, value), true)));
 }
 
 /* A value that is not among the common ones. */
@@ -143,6 +143,9 @@ function another(field, choose) {
     box.value = "";
   } } }, box, h("button", { type: "submit" }, "Add"));
 }
+
+// A field of numbers is asked with numbers; a text that reads as one may still be meant as a text.
+const typed = (field, text) => (field.kind === "number" && Number.isFinite(Number(text)) ? Number(text) : text);
 
 function range(field) {
   const end = (name, shown) => h("input", { type: "number", step: "any", placeholder: String(shown), "aria-label": `${field.name}, ${name}` });
@@ -169,7 +172,7 @@ function further(fields) {
     h("form", { class: "box", on: { submit: (event) => {
       event.preventDefault();
       if (!box.value.trim()) return;
-      replaced(choice.value, oneOf(choice.value, [box.value.trim()]));
+      replaced(choice.value, oneOf(choice.value, [typed(fields.find((field) => field.name === choice.value), box.value.trim())]));
       box.value = "";
     } } }, choice, box, h("button", { type: "submit" }, "Add")));
 }

@@ -1,7 +1,6 @@
 /* How the query was read, and the other ways to read it. */
 
-import { count, fill, h } from "./elements.js";
-import { sideOf } from "./facts.js";
+import { fill, h } from "./elements.js";
 import { go } from "./state.js";
 
 const KINDS = { id: "an id", name: "a name", inchikey: "an InChIKey", smiles: "a structure", text: "words" };
@@ -14,14 +13,12 @@ export function showReading(place, answer, state) {
   const { reading } = answer;
   const said = plain(reading.explanation);
   const others = (answer.readings ?? []).filter((kind) => kind !== reading.kind);
-  const side = sideOf(answer.of);
   return fill(place,
     h("p", { class: "reading" },
-      h("span", { class: "said" }, `${said[0]?.toUpperCase() ?? ""}${said.slice(1)}.`),
+      h("span", { class: "said" }, `${said[0]?.toUpperCase() ?? ""}${said.slice(1)}; searching ${answer.of}.`),
       others.length ? h("span", { class: "others" }, "Read it as ", others.map((kind) => readButton(kind))) : null,
       state.as ? h("span", { class: "others" }, h("button", { type: "button", on: { click: () => go({ as: "" }) } }, "as it comes")) : null),
-    answer.note ? h("p", { class: "callout" }, answer.note) : null,
-    side ? h("p", { class: "unseen" }, `Searching ${side.name}, ${count(side.n_items)} items`) : null);
+    answer.note ? h("p", { class: "callout" }, answer.note) : null);
 }
 
 function readButton(kind) {
