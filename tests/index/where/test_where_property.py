@@ -42,14 +42,18 @@ def usable(value):
 given_values = scalars.filter(usable)
 ranged = given_values.filter(lambda v: not isinstance(v, bool) and not (isinstance(v, str) and len(v) > 100))
 fields = st.sampled_from(FIELDS)
+signs = st.sampled_from(["<", "<=", ">", ">="])
 tests = st.one_of(
     st.builds(Compare, fields, st.sampled_from(["=", "!="]), given_values),
-    st.builds(Compare, fields, st.sampled_from(["<", "<=", ">", ">="]), ranged),
+    st.builds(Compare, fields, signs, ranged),
     st.builds(Among, fields, st.lists(given_values, min_size=1, max_size=3).map(tuple), st.booleans()),
     st.builds(Exists, fields),
 )
+together = fields.flatmap(
+    lambda name: st.lists(st.builds(Compare, st.just(name), signs, ranged), min_size=2, max_size=3)
+).map(lambda parts: All(tuple(parts)))
 filters = st.recursive(
-    tests,
+    tests | together,
     lambda inner: st.one_of(
         st.builds(Not, inner),
         st.builds(All, st.lists(inner, min_size=2, max_size=3).map(tuple)),

@@ -14,7 +14,7 @@ from bridgehead.index.where import (
     remove_fields,
     write_fields,
 )
-from bridgehead.index.where.sql import compile_test
+from bridgehead.index.where.sql import compile_equal, compile_range
 from bridgehead.index.where.values import MAX_LEVELS
 
 
@@ -145,20 +145,35 @@ def test_common_values_of_many_are_right_and_long_texts_are_left_out(connection)
 
 
 @pytest.mark.parametrize(
-    ("op", "values", "plan"),
+    ("compiled", "plan"),
     [
-        ("exists", (), "(field=?)"),
-        ("in", ("a", 1), "(field=? AND value=?)"),
-        ("<", (1,), "(field=? AND value<?)"),
-        ("<=", ("a",), "(field=? AND value>? AND value<?)"),
-        (">", (1.5,), "(field=? AND value>? AND value<?)"),
-        (">=", ("a",), "(field=? AND value>? AND value<?)"),
+        (compile_equal(7, ("a", 1, True)), "(field=? AND value=?)"),
+        (compile_range(7, [("<", 1)]), "(field=? AND value<?)"),
+        (compile_range(7, [("<=", "a")]), "(field=? AND value>? AND value<?)"),
+        (compile_range(7, [(">", 1.5)]), "(field=? AND value>? AND value<?)"),
+        (compile_range(7, [(">=", "a")]), "(field=? AND value>? AND value<?)"),
+        (compile_range(7, [(">=", 1), ("<", 5), (">", 1), ("<=", 9)]), "(field=? AND value>? AND value<?)"),
     ],
 )
-def test_every_test_reads_one_stretch_of_the_table(connection, op, values, plan):
-    condition, bound = compile_test(7, op, values)
+def test_every_comparison_reads_one_stretch_of_the_table(connection, compiled, plan):
+    condition, bound = compiled
     rows = connection.execute(f"EXPLAIN QUERY PLAN SELECT number FROM fields WHERE {condition}", bound).fetchall()
     assert [row[-1] for row in rows] == [f"SEARCH fields USING PRIMARY KEY {plan}"]
+
+
+def test_the_narrowest_of_several_ranges_counts():
+    condition, bound = compile_range(7, [(">=", 2), (">", 2), (">", 1), ("<=", 5.5), ("<", 5.5), ("<", 9)])
+    assert condition == "field = ? AND value > ? AND value < ?" and bound == (7, 2, 5.5)
+
+
+def test_two_ranges_of_a_field_with_lists_may_be_met_by_two_elements(connection):
+    write_fields(connection, 0, [(0, {"y": 2005, "d": "b"}), (1, {"y": 1995, "d": "d"})])
+    assert found(connection, "y >= 2000 and y < 2010") == [0]
+    assert found(connection, "d > 'a' and d < 'c' and y > 0") == [0]
+    write_fields(connection, 0, [(2, {"y": [1995, 2015], "d": ["a", "d"]})])
+    assert found(connection, "y >= 2000 and y < 2010") == [0, 2]
+    assert found(connection, "d > 'a' and d < 'c'") == [0, 2]
+    assert found(connection, "y >= 2000 and y < 2010 and not y = 2015") == [0]
 
 
 def test_hostile_names_and_values_are_names_and_values(connection):
