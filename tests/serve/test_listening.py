@@ -149,6 +149,19 @@ def test_neither_idle_nor_hanging_connections_hold_the_end_up(small_index):
         keeping.close()
 
 
+def test_an_answer_does_not_wait_for_the_client_to_confirm_its_head(service):
+    connection = http.client.HTTPConnection("127.0.0.1", service[1], timeout=20)
+    taken = []
+    for _ in range(30):
+        began = time.perf_counter()
+        connection.request("GET", "/items/m0")
+        connection.getresponse().read()
+        taken.append(time.perf_counter() - began)
+    connection.close()
+    # With Nagle's algorithm every answer of two packets waits for the client's delayed confirmation, 40 ms.
+    assert min(taken) < 0.03
+
+
 def test_a_port_in_use_is_said():
     with contextlib.closing(listening_socket("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
