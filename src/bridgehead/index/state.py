@@ -86,8 +86,7 @@ class IndexState:
 
     def rows(self, side: str, numbers: Iterable[int]) -> FloatArray:
         """Return the stored rows (m, d) of items, in the order of `numbers`, float32 of unit length (or zero)."""
-        wanted = np.array([self._held(side, number) for number in numbers], dtype=np.int64)
-        return self._view(side).rows(wanted)
+        return self._view(side).rows(np.fromiter(numbers, dtype=np.int64))
 
     def item(self, side: str, number: int) -> Item:
         """Return the item of a number. Raises `ArgumentError` when the side has no such item."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bridgehead.vectors import FloatArray
 
@@ -64,8 +65,9 @@ def encode_items(encoder: QueryEncoder, project: Callable[[Any], FloatArray], te
     encoded = encoder.encode([texts[i].encode("utf-8", "replace").decode() for i in asked])
     without = blank | {asked[one.index]: NoRow(asked[one.index], str(one.reason), True) for one in encoded.failures}
     read = np.array([i for i in asked if i not in without], dtype=np.int64)
-    known = np.asarray(abs(encoded.rows).sum(axis=1)).reshape(-1) > 0
-    projected = _projected(project, encoded.rows[np.flatnonzero(known)])
+    known = _says_anything(encoded.rows)
+    # Picking rows out of a sparse matrix costs more than projecting one.
+    projected = _projected(project, encoded.rows if known.all() else encoded.rows[np.flatnonzero(known)])
     rows = np.zeros((len(texts), projected.shape[1]), dtype=np.float32)
     rows[read[known]] = projected
     for i in read[~known].tolist():
@@ -73,6 +75,14 @@ def encode_items(encoder: QueryEncoder, project: Callable[[Any], FloatArray], te
     for i in read[known][~projected.any(axis=1)].tolist():
         without[i] = NoRow(i, "the heads map it to zero")
     return EncodedItems(rows, tuple(without[i] for i in sorted(without)))
+
+
+def _says_anything(rows: Any) -> npt.NDArray[np.bool_]:
+    """Say for each row whether it has an entry that is not zero."""
+    if not hasattr(rows, "indptr"):
+        return np.asarray(np.asarray(rows).any(axis=1))
+    filled = np.concatenate([[0], np.cumsum(rows.data != 0)])[rows.indptr]
+    return np.asarray(np.diff(filled) > 0)
 
 
 def _projected(project: Callable[[Any], FloatArray], rows: Any) -> FloatArray:
@@ -84,6 +94,8 @@ def _projected(project: Callable[[Any], FloatArray], rows: Any) -> FloatArray:
     n = rows.shape[0]
     if n == 0:
         return np.asarray(project(rows))
+    if n <= _BLOCK:
+        return project(_filled(rows))[:n]
     blocks = [project(_filled(rows[start : start + _BLOCK]))[: n - start] for start in range(0, n, _BLOCK)]
     return np.concatenate(blocks)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEPTH = FUSED_DEPTH
 """How many of each list are fused in mode "hybrid"; after these the list by the space goes on."""
 
-_FIRST_FOLDED = 256
+_FIRST_FOLDED = 128
 _DEEPER = 4
 _NO_ITEMS = Ranked(np.zeros(0, np.int64), np.zeros(0))
 

@@ -84,9 +84,14 @@ class SideView:
 
     def rows(self, numbers: Any) -> FloatArray:
         """Return the rows (m, d) of items, float32 of unit length. Raises `ArgumentError` for one that is not there."""
-        stored = np.zeros((len(numbers), self.dim), np.float32)
-        for position, number in enumerate(np.asarray(numbers, np.int64).tolist()):
-            stored[position] = self._stored(number)
+        wanted = _integers(numbers)
+        added, base = places_of(self._added, wanted), places_of(self.base.numbers, wanted)
+        gone = base < 0 if self._live is None else (base < 0) | ~self._live.mask[base]
+        if (missing := wanted[(added < 0) & gone]).size:
+            raise ArgumentError(f"there is no item of number {missing[0]} in this side; it has {len(self):,} items")
+        stored = np.zeros((len(wanted), self.dim), np.float32)
+        stored[added < 0] = self.base.rows[base[added < 0]]
+        stored[added >= 0] = self._added_rows[added[added >= 0]]
         rows: FloatArray = unit_rows(stored)
         return rows
 
