@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import signal
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -59,6 +60,10 @@ def _die_with_parent() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        # The parent is the fork server, and it goes on as long as anybody holds this pipe. Held here, a process that
+        # hangs would keep its own parent alive after the service was killed, until its processor time is over.
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
 
 
 def _say_nothing() -> None:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Self
 
 import numpy as np
@@ -52,7 +52,8 @@ class Sandbox:
             )
         self.processes, self.seconds, self.memory_mib, self.waiting = processes, seconds, memory_mib, waiting
         self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
-        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="bridgehead-sandbox")
+        self._jobs: queue.SimpleQueue[tuple[Future[Any], bytes] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._asked = 0
         self._workers: set[_Worker] = set()
@@ -72,11 +73,13 @@ class Sandbox:
             self._started = True
         for _ in range(self.processes):
             self._idle.put(self._made())
+            # Daemons: a program that ends without closing does not wait for a structure that hangs.
+            self._threads.append(threading.Thread(target=self._serve, name="bridgehead-sandbox", daemon=True))
+            self._threads[-1].start()
 
     async def call(self, task: str, *arguments: Any) -> Any:
         """Return what `task` gives for plain `arguments`; the event loop is not held up. See `call_blocking`."""
-        with self._place():
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, task, arguments)
+        return await asyncio.wrap_future(self._submitted(task, arguments))
 
     def call_blocking(self, task: str, *arguments: Any) -> Any:
         """Return what `task` ("inspect", "pattern", "depict", "substructure") gives for plain `arguments`.
@@ -84,8 +87,7 @@ class Sandbox:
         Raises the library's error that the task raises, `SandboxLimitError` where it took too much or broke its
         process, `SandboxBusyError` where too many wait, `ArgumentError` for another task or data that is not plain.
         """
-        with self._place():
-            return self._threads.submit(self._work, task, arguments).result()
+        return self._submitted(task, arguments).result()
 
     def verifier(self, seconds: float) -> Verify:
         """Return a function like `has_substructure` that matches here, and takes at most `seconds` over all its calls.
@@ -117,25 +119,40 @@ class Sandbox:
             workers = list(self._workers)
         for worker in workers:
             worker.end()
-        self._threads.shutdown(wait=True)
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(10)
 
-    @contextlib.contextmanager
-    def _place(self) -> Any:
+    def _submitted(self, task: str, arguments: Sequence[Any]) -> "Future[Any]":
+        asked = _written(task, arguments)
+        self.start()
+        job: Future[Any] = Future()
         with self._lock:
             if self._closed:
                 raise SandboxBusyError("the sandbox is closed")
             if self._asked >= self.waiting + self.processes:
                 raise SandboxBusyError(f"{self.waiting} structures wait to be read already; try again in a moment")
             self._asked += 1
-        try:
-            self.start()
-            yield
-        finally:
-            with self._lock:
-                self._asked -= 1
+            self._jobs.put((job, asked))
+        job.add_done_callback(self._ended)
+        return job
 
-    def _work(self, task: str, arguments: Sequence[Any]) -> Any:
-        asked = _written(task, arguments)
+    def _ended(self, job: "Future[Any]") -> None:
+        with self._lock:
+            self._asked -= 1
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, asked = job
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(self._work(asked))
+                except BaseException as error:
+                    # Raised where the result is asked for; the thread goes on.
+                    future.set_exception(error)
+
+    def _work(self, asked: bytes) -> Any:
         worker = self._taken()
         try:
             answer = worker.ask(asked, self.seconds)
