@@ -1,7 +1,8 @@
 """One small run, one service of it and one browser for all tests of the page."""
 
-import served_page
 import pytest
+
+import served_page
 
 
 @pytest.fixture(scope="session")

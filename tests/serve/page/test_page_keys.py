@@ -1,13 +1,16 @@
 """The page without a mouse."""
 
 import pytest
+
 from served_page import AMINE
 
 pytestmark = pytest.mark.slow
 
 
 def focused(page):
-    return page.evaluate("document.activeElement.closest('.card')?.querySelector('.rank')?.textContent ?? document.activeElement.id")
+    return page.evaluate(
+        "document.activeElement.closest('.card')?.querySelector('.rank')?.textContent ?? document.activeElement.id"
+    )
 
 
 def test_from_the_first_key_to_a_similar_molecule_by_keyboard_alone(desk):

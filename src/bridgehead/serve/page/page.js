@@ -48,16 +48,21 @@ function controls(state) {
   document.querySelectorAll("input[name=mode]").forEach((radio) => (radio.checked = radio.value === state.mode));
 }
 
+/* What stands in the box; another text than before is read anew. */
+function asked() {
+  const q = byId("q").value.trim();
+  return q === current().q ? { q } : { q, as: "" };
+}
+
 function form() {
   byId("search-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    const q = byId("q").value.trim();
-    // Another text is read anew; filters of the last one may not fit the side that it finds, and are seen there.
-    go(q === current().q ? { q } : { q, as: "" });
+    go(asked());
   });
-  byId("of").addEventListener("change", () => go({ of: byId("of").value, filter: [] }));
-  byId("distinct").addEventListener("change", () => go({ distinct: byId("distinct").checked }));
-  document.querySelectorAll("input[name=mode]").forEach((radio) => radio.addEventListener("change", () => go({ mode: radio.value })));
+  // Fields belong to a side: conditions on one mean nothing on another.
+  byId("of").addEventListener("change", () => go({ ...asked(), of: byId("of").value, filter: [], sub: "", near: "" }));
+  byId("distinct").addEventListener("change", () => go({ ...asked(), distinct: byId("distinct").checked }));
+  document.querySelectorAll("input[name=mode]").forEach((radio) => radio.addEventListener("change", () => go({ ...asked(), mode: radio.value })));
 }
 
 /* Links within the page change its state; with a modifier they open elsewhere, as any link. */
