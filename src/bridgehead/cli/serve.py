@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bridgehead.cli.options import Debug, Heads, WhichHeads, run_folder
+from bridgehead.cli.options import Debug, Heads, Json, WhichHeads, run_folder
 from bridgehead.cli.session import session
 from bridgehead.errors import ArgumentError, InputFileNotFoundError
 
@@ -27,6 +27,7 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A limit of the service; may be repeated.", show_default=False),
     ] = None,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Serve a page to search with and an HTTP API.
@@ -34,7 +35,7 @@ def serve(
     Listens on this machine alone unless --host says otherwise. Logs JSON lines to standard error, without what was
     asked. Ctrl-C or SIGTERM ends it after the requests under way.
     """
-    with session(False, debug, {"port": "--port {}"}) as current:
+    with session(as_json, debug, {}) as current:
         from bridgehead.serve import ServeSettings
         from bridgehead.serve import serve as listen
 

@@ -3,6 +3,7 @@
 Each takes the space last. Not about queues or threads (`service`).
 """
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ def bodies(questions: Sequence[Question], space: Any) -> list[Any]:
         answer if isinstance(answer, BaseException) else _body_of(space, one, answer)
         for one, answer in zip(questions, answers, strict=True)
     ]
+
+
+def warm_up(space: Any) -> None:
+    """Ask a question of each kind, so that no client waits for libraries; what goes wrong is theirs to see."""
+    readings = [("water binds", "text"), *([("CCO", "smiles")] if "molecule" in space.kinds.values() else [])]
+    for text, read_as in readings:
+        with contextlib.suppress(Exception):
+            space.answer_all([Query(text, of=side, read_as=read_as) for side in space.names])
 
 
 def similar(identifier: str, k: int, offset: int, of: str | None, where: str | None, space: Any) -> bytes:

@@ -42,7 +42,7 @@ def serve(
     under 16 characters), `MissingExtraError`, and what `open_space` raises.
     """
     settings = settings or ServeSettings()
-    token = checked_token(token or os.environ.get(TOKEN_VARIABLE) or None, host)
+    token = checked_token((os.environ.get(TOKEN_VARIABLE) or None) if token is None else token, host)
     _check_extra()
     with contextlib.closing(listening_socket(host, port)) as listener:
         from bridgehead.search import open_space

@@ -15,7 +15,7 @@ from bridgehead.depict import has_pictures
 from bridgehead.errors import SandboxLimitError
 from bridgehead.search.query import Query
 from bridgehead.serve.about import about_content
-from bridgehead.serve.asking import Question, bodies, stored_item
+from bridgehead.serve.asking import Question, bodies, stored_item, warm_up
 from bridgehead.serve.content import json_bytes
 from bridgehead.serve.holder import SpaceHolder
 from bridgehead.serve.lanes import Lane, Receive, over_time
@@ -45,7 +45,7 @@ class Service:
             settings.sandbox_processes, settings.sandbox_seconds, settings.sandbox_mib, settings.queue
         )
         self._vetting = Vetting(self.sandbox, settings.vetted)
-        holder.prepare(self._timed)
+        holder.prepare(self._prepared)
         lanes = {lane.name: partial(_length, lane) for lane in (self.searches, self.slow)}
         self.measures.watch(lanes, self._facts)
         self._watch: asyncio.Task[None] | None = None
@@ -131,7 +131,8 @@ class Service:
         """Return what `work` gives for the space, in a worker thread."""
         return await (self.slow if slow else self.searches).put(work, receive)
 
-    def _timed(self, space: Any) -> None:
+    def _prepared(self, space: Any) -> None:
+        warm_up(space)
         for side, encoder in space.encoders.items():
             space.encoders[side] = TimedEncoder(encoder, self.measures.encode.observe)
 
