@@ -260,6 +260,6 @@ def _result(answer: dict[str, Any], memory_mib: int) -> Any:
     if kind == "memory":
         raise SandboxLimitError(f"reading the structure took more than {memory_mib} MiB; it is refused")
     raised = getattr(errors, kind, None)
-    if raised in (errors.StructureError, errors.ArgumentError, errors.MissingExtraError):
+    if raised in (errors.StructureError, errors.ArgumentError, errors.MissingExtraError, SandboxLimitError):
         raise raised(answer["message"]) if raised is not errors.MissingExtraError else raised("rdkit", "molecules")
     raise SandboxLimitError("the structure cannot be worked on; it is refused")
