@@ -143,7 +143,8 @@ def test_no_mode_and_no_filter_makes_an_order_of_what_nothing_is_known_of(letter
                     "words"
                 }
                 if mode != "words":
-                    assert "knows nothing of it, and no right holds its words: nothing to show" in unknown.note
+                    nobody = f"no right{' that passes the filters' if where else ''} holds its words: nothing to show"
+                    assert f"knows nothing of it, and {nobody}" in unknown.note
                     assert "answered from the words alone" in known.note
 
 
@@ -185,3 +186,16 @@ def test_a_structure_that_cannot_be_encoded_is_refused_and_others_are_not(tmp_pa
         with pytest.raises(StructureError):
             space.answer("C1CC(", read_as="smiles")
         assert [hit.id for hit in space.answer("C#C", of="molecule").hits] == ["1", "2"]
+
+
+def test_an_answer_without_hits_says_why(lettered):
+    assert (
+        lettered.answer("abc", where="number > 1000").note
+        == "there is no right that passes the filters: nothing to show"
+    )
+    assert lettered.answer("qqq abc", mode="words", where="number > 1000").note.startswith("no right that passes")
+    assert lettered.answer("abcabc", mode="words").note == "no right holds its words: nothing to show"
+    assert (
+        lettered.answer("abc", offset=60).note == lettered.answer("zz", offset=60).note == "there is no hit number 61"
+    )
+    assert lettered.answer("abc").note == ""

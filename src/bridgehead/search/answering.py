@@ -161,11 +161,19 @@ def _percentiles(one: Asked, references: References | None, cosines: Any, n_hits
 
 
 def _note(one: Asked, page: Page, of: str) -> str:
-    if one.row is not None:
-        return ""
+    """Return why an answer is from words alone or empty, "" where there is nothing to say."""
+    query = one.query
     if len(page.found):
-        return f"{one.reason}: answered from the words alone; scores are BM25, not cosines"
-    return f"{one.reason}, and no {of} holds its words: nothing to show"
+        return (
+            "" if one.row is not None else f"{one.reason}: answered from the words alone; scores are BM25, not cosines"
+        )
+    if query.offset:
+        return f"there is no hit number {query.offset + 1:,}"
+    filtered = " that passes the filters" if page.filters.allowed is not None else ""
+    if page.scored_by != "words":
+        return f"there is no {of}{filtered}: nothing to show"
+    nobody = f"no {of}{filtered} holds its words: nothing to show"
+    return nobody if one.row is not None else f"{one.reason}, and {nobody}"
 
 
 def shown_payload(item: Item) -> dict[str, Any]:

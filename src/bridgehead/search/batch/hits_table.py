@@ -29,13 +29,14 @@ class HitsTable:
     def add(self, query: QueryRow, answer: Answer) -> None:
         """Add the hits of a query; one row without a rank where it has none."""
         if not answer.hits:
-            note = answer.note or "no item passes the filters"
+            # What a query was read as says what is not here, where nothing else does.
+            note = answer.note or answer.reading.explanation
             self._append((query.row, query.id, query.text, answer.reading.kind, *(None,) * 7, note, None))
         for hit in answer.hits:
             name = hit.payload.get("name")
             self._append((
                 query.row, query.id, query.text, hit.read_as, hit.rank, hit.id, name if name is None else str(name),
-                hit.item, hit.score, hit.percentile, list(hit.also), answer.note or None, None,
+                hit.item, hit.score, hit.percentile, list(hit.also) or None, answer.note or None, None,
             ))  # fmt: skip
 
     def add_failure(self, query: QueryRow, reason: str) -> None:
