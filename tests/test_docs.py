@@ -63,6 +63,15 @@ def test_the_code_of_the_page_on_filters_prints_what_the_page_shows(capsys):
     assert len(shown) == 3 and all(part in printed for part in shown)
 
 
+@pytest.mark.slow
+def test_the_code_of_the_page_on_keeping_up_to_date_runs(capsys):
+    scope = {"__name__": "keeping_up_to_date"}
+    text = page("keeping_up_to_date.md")
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "keeping_up_to_date.md", "exec"), scope)
+    assert "molecule: added 1, changed 0, unchanged 1, removed 0, failed 1, of 3 records" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
 def test_links_between_pages_lead_somewhere(name):
     for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", page(name)):

@@ -91,7 +91,7 @@ def test_a_space_that_is_open_answers_from_its_own_model_until_it_is_opened_anew
             assert after.index.size("a") == 131
 
 
-def test_heads_that_are_trained_and_not_indexed_do_not_disturb_who_searches(again):
+def test_heads_that_are_trained_and_not_indexed_do_not_disturb_who_searches(again, tmp_path):
     with open_space(again.folder) as space:
         before = space.search("Aspirin", of="molecule", k=5)
     runs.refit(again)
@@ -99,6 +99,11 @@ def test_heads_that_are_trained_and_not_indexed_do_not_disturb_who_searches(agai
         assert space.search("Aspirin", of="molecule", k=5) == before and "another model" in space.model_note
         encoder = load_encoder(space.index.attached("model") / "encoders" / "a")
         assert encoder.fingerprint() == space.encoders["a"].fingerprint()
+    report = runs.sync(again, write_table(tmp_path / "more.csv", [["N7", "OCCCCCCCCCCCCO", "", ""]]))
+    assert len(report.notes) == 1 and any("another model" in line for line in report.lines())
+    with open_space(again.folder) as space:
+        row = space.encode(["OCCCCCCCCCCCCO"], "a")[0][0]
+        assert space.index.row("a", space.item("N7").number) @ row == pytest.approx(1, abs=1e-3)
 
 
 def test_a_damaged_index_is_left_behind_with_a_word(again):

@@ -46,6 +46,7 @@ class Outcome:
     added: int = 0
     changed: int = 0
     removed: int = 0
+    model_note: str = ""
 
     def counts(self, heads: str, growth: float, compacted: tuple[str, ...]) -> IndexSync:
         """Return the record of this index."""
@@ -115,6 +116,7 @@ def _compared(update: Update, index: Index, writer: IndexWriter | None) -> Outco
 def _write_all(update: Update, space: OpenedSpace, writer: IndexWriter | None, outcome: Outcome) -> None:
     with space.index.state() as state:
         training = training_of(state, update.side)
+    outcome.model_note = space.model_note
     if training is not None:
         outcome.far, outcome.far_below = [], training.threshold
     for block in _blocks(outcome.standing.coming):

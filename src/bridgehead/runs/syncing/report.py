@@ -45,7 +45,8 @@ class SyncReport:
     only one): `added`, `changed`, `unchanged` (of which `own` are items of the run), `removed`. `failed`: records that
     are not in the index as the file has them. `unknown`: ids of items of which the encoder knows nothing. `far`: new
     items that lie far from the training items, None where that cannot be said; `far_below`: the cosine that is meant.
-    `same_as`: id -> id of another item of the same exact key. `indexes`: the same for each index.
+    `same_as`: id -> id of another item of the same exact key. `indexes`: the same for each index. `notes` say where an
+    index carries another model than the run now has.
     """
 
     side: str
@@ -57,6 +58,7 @@ class SyncReport:
     far_below: float | None
     same_as: Mapping[str, str]
     indexes: tuple[IndexSync, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def added(self) -> int:
@@ -99,7 +101,7 @@ class SyncReport:
         same = [f"{id_} = {other}" for id_, other in self.same_as.items()]
         lines += _listed("items of the same exact identity as another id", same)
         lines += self._far_lines()
-        return lines + [line for one in self.indexes for line in _growth_lines(one)]
+        return [*lines, *self.notes, *(line for one in self.indexes for line in _growth_lines(one))]
 
     def _far_lines(self) -> list[str]:
         if not self.added + self.changed:
@@ -128,6 +130,7 @@ class SyncReport:
             "far": None if self.far is None else [{"id": one.id, "nearest": one.nearest} for one in self.far],
             "far_below": self.far_below,
             "same_as": dict(self.same_as),
+            "notes": list(self.notes),
             "indexes": [
                 {**{name: getattr(one, name) for name in one.__dataclass_fields__}, "compacted": list(one.compacted)}
                 for one in self.indexes

@@ -45,6 +45,7 @@ def _report(run: RunFolder, update: Update, outcomes: list[tuple[Outcome, IndexS
         far_below=first.far_below,
         same_as=first.standing.same_as,
         indexes=tuple(counts for _, counts in outcomes),
+        notes=tuple(outcome.model_note for outcome, _ in outcomes if outcome.model_note),
     )
 
 
