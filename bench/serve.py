@@ -81,7 +81,8 @@ def serve(run: Path) -> None:
     """Serve until SIGTERM; prints the address first."""
     from bridgehead.serve.app import make_app
     from bridgehead.serve.holder import SpaceHolder
-    from bridgehead.serve.listening import address_of, listening_socket, run_server
+    from bridgehead.serve.listening import address_of, listening_socket
+    from bridgehead.serve.server import run_server
     from bridgehead.serve.settings import ServeSettings
 
     settings = ServeSettings()

@@ -37,8 +37,9 @@ def running(index, **limits):
 def main():
     from bridgehead.serve.app import make_app
     from bridgehead.serve.holder import SpaceHolder
-    from bridgehead.serve.listening import address_of, listening_socket, run_server
+    from bridgehead.serve.listening import address_of, listening_socket
     from bridgehead.serve.log import RequestLog, log_the_server
+    from bridgehead.serve.server import run_server
     from bridgehead.serve.settings import ServeSettings
     from served_space import Letters, small_space
 

@@ -19,7 +19,7 @@ from served_space import IDS
 
 @pytest.fixture(scope="module")
 def service(small_index):
-    with running(small_index, time_limit=0.6) as found:
+    with running(small_index, time_limit=0.6, read_seconds=1.5) as found:
         yield found
 
 
@@ -106,6 +106,15 @@ def test_a_client_that_goes_away_costs_nobody_else(service):
     began = time.perf_counter()
     while asked(service[1], "POST", "/search", {"q": "o o"})[0] != 200:
         assert time.perf_counter() - began < 4.0
+
+
+def test_a_request_that_does_not_come_in_time_is_ended(service):
+    head = b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    assert raw(service[1], head).startswith(b"HTTP/1.1 408")
+    # Nothing, and half a head: closed without an answer.
+    began = time.perf_counter()
+    assert raw(service[1], b"") == b"" and raw(service[1], b"GET / HTTP/1.1\r\nHo") == b""
+    assert time.perf_counter() - began < 9
 
 
 def test_a_search_over_its_time_is_504_and_the_service_goes_on(service):

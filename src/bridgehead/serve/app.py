@@ -57,6 +57,7 @@ def make_app(
         lifespan=lifespan, redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
+    app.state.read_seconds = settings.read_seconds
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     log = log or RequestLog(settings.log_queries)

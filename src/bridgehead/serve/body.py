@@ -5,6 +5,7 @@ reader takes NaN, runs out of stack on deep nesting, and costs more than the sea
 (`guard`).
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -28,7 +29,14 @@ class JsonRoute(APIRoute):
 
         async def handler(request: Request) -> Response:
             _check_media_type(request.headers.get("content-type", ""))
-            body = read_body(await request.body(), model)
+            try:
+                async with asyncio.timeout(request.app.state.read_seconds):
+                    data = await request.body()
+            except TimeoutError:
+                raise ServiceRefusal(
+                    408, name_of(408), "the body did not come in time", {"connection": "close"}
+                ) from None
+            body = read_body(data, model)
             # For the log, where that is to say what was asked.
             request.scope["asked"] = body
             found: Response = await endpoint(body, request)

@@ -1,19 +1,14 @@
-"""The process that listens: the address, who may ask there, signals, and a good end.
+"""Where the service listens and who may ask there; `serve` puts its parts together.
 
-Not about what is answered (`app`).
+Not about what is answered (`app`) or how it ends (`server`).
 """
 
 import contextlib
 import os
-import signal
 import socket
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from bridgehead.errors import ArgumentError, MissingExtraError
 from bridgehead.serve.settings import ServeSettings
@@ -50,6 +45,7 @@ def serve(
         from bridgehead.serve.guard import LOOPBACK
         from bridgehead.serve.holder import SpaceHolder
         from bridgehead.serve.log import RequestLog, log_the_server
+        from bridgehead.serve.server import run_server
 
         log = RequestLog(settings.log_queries)
         log_the_server(log)
@@ -105,64 +101,6 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def address_of(listener: socket.socket, host: str) -> str:
     """Return the address under which the service is found."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
-
-
-def run_server(app: Any, listener: socket.socket, settings: ServeSettings, opened: Callable[[], None]) -> None:
-    """Run the application on `listener` until a signal; returns when requests under way are answered."""
-    import uvicorn
-
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on", loop="asyncio",
-        http="httptools", limit_concurrency=settings.max_connections, timeout_keep_alive=settings.keep_alive,
-        timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)), proxy_headers=False,
-        h11_max_incomplete_event_size=64 * 1024,
-    )  # fmt: skip
-    server = _server_class()(config, app.state.service, settings.drain_seconds, opened)
-    server.run(sockets=[listener])
-
-
-def _server_class() -> Any:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        """uvicorn's server with an end of our own: ready turns 503 first, and the exit status is 0."""
-
-        def __init__(self, config: uvicorn.Config, service: Any, drain: float, opened: Callable[[], None]) -> None:
-            super().__init__(config)
-            self.service, self.drain, self.opened = service, drain, opened
-            self.asked_at: float | None = None
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                self.opened()
-
-        async def on_tick(self, counter: int) -> bool:
-            if self.asked_at is not None and time.monotonic() >= self.asked_at:
-                self.should_exit = True
-            return await super().on_tick(counter)
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            if self.asked_at is not None:
-                # Asked twice: no longer well, but at once.
-                self.should_exit = self.force_exit = True
-                return
-            self.service.draining = True
-            self.asked_at = time.monotonic() + (self.drain if sig == signal.SIGTERM else 0.0)
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            if threading.current_thread() is not threading.main_thread():
-                yield
-                return
-            before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
-            try:
-                yield
-            finally:
-                for one, handler in before.items():
-                    signal.signal(one, handler)
-
-    return Server
 
 
 def _check_extra() -> None:

@@ -35,9 +35,11 @@ _STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (errors.ShapeError, 422),
     (errors.ColumnError, 422),
 )
-_NAMES = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
-          413: "BodyTooLarge", 415: "UnsupportedMediaType", 421: "MisdirectedRequest", 422: "ValidationError",
-          499: "ClientGone", 500: "InternalError", 503: "Busy", 504: "TimeLimit"}  # fmt: skip
+_NAMES = {
+    400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
+    408: "RequestTimeout", 413: "BodyTooLarge", 415: "UnsupportedMediaType", 421: "MisdirectedRequest",
+    422: "ValidationError", 499: "ClientGone", 500: "InternalError", 503: "Busy", 504: "TimeLimit",
+}  # fmt: skip
 
 
 def name_of(status: int) -> str:

@@ -39,6 +39,9 @@ class ServeSettings:
     """Limits of the service; `explained()` says what each is for. Raises `ConfigError` for values out of range."""
 
     max_body_bytes: int = _limit(1_000_000, "most bytes of a request's body, counted while it streams in", 1000)
+    read_seconds: float = _limit(
+        10.0, "seconds that a request may take to come in; then 408, or the connection is closed"
+    )
     max_batch: int = _limit(32, "most waiting queries that are encoded and searched together", 1)
     queue: int = _limit(256, "most requests that wait for the space; further ones get 503 with Retry-After", 1)
     slow_queue: int = _limit(16, "most /classify, /encode and substructure requests that wait beside the others", 1)
@@ -47,7 +50,7 @@ class ServeSettings:
     drain_seconds: float = _limit(0.5, "seconds after SIGTERM during which requests are taken and /ready says 503")
     shutdown_seconds: float = _limit(15.0, "most seconds that requests under way may take after that")
     keep_alive: int = _limit(30, "seconds that an idle connection is kept", 1)
-    max_connections: int = _limit(1000, "most connections at once; further ones get 503", 1)
+    max_connections: int = _limit(1000, "most connections at once; further ones get a bare 503", 1)
     pictures: int = _limit(2000, "most pictures that are kept drawn")
     vetted: int = _limit(10_000, "most texts of which it is kept that they are harmless as structures")
     sandbox_processes: int = _limit(1, "processes that read untrusted structures", 1)

@@ -24,6 +24,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 WITH_BODY: dict[int | str, dict[str, Any]] = {
     **ERRORS,
+    408: {"model": models.ErrorAnswer, "description": "the body did not come in time"},
     413: {"model": models.ErrorAnswer, "description": "the body is too large"},
     415: {"model": models.ErrorAnswer, "description": "the body is not application/json"},
 }
