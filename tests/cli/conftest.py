@@ -27,6 +27,7 @@ class FakeSpace:
     names: dict[str, str] = field(default_factory=lambda: {"a": "molecule", "b": "text"})
     kinds: dict[str, str] = field(default_factory=lambda: {"a": "molecule", "b": "text"})
     asked: tuple[Any, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
     opened: list[tuple[Any, str]] = field(default_factory=list)
 
     def __enter__(self) -> "FakeSpace":
@@ -35,8 +36,8 @@ class FakeSpace:
     def __exit__(self, *exception: object) -> None:
         pass
 
-    def answer(self, *arguments: Any) -> Answer:
-        self.asked = arguments
+    def answer(self, *arguments: Any, **options: Any) -> Answer:
+        self.asked, self.options = arguments, options
         return self.answer_
 
 

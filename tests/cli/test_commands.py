@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import shlex
 from pathlib import Path
@@ -9,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bridgehead import __version__
-from bridgehead.cli.commands import ReadAs, app
+from bridgehead.cli.commands import app
 from bridgehead.errors import ColumnError
-from bridgehead.search import READINGS, Answer, Reading
 
 COMMANDS = [
     "demo",
@@ -26,8 +24,10 @@ COMMANDS = [
     "report",
     "compare",
     "index",
+    "sync",
     "search",
     "classify",
+    "serve",
     "study",
 ]
 RECORD = {"key": "k", "n": 3, "share": 0.5, "lines": ["3 pairs [0.5]", "all well"]}
@@ -151,55 +151,6 @@ def test_init_writes_where_it_is_told_and_shows_the_text_with_json(stage, tmp_pa
     assert shown == {"config": str(out), "text": f"# pairs.csv {out}\n"} and out.read_text() == shown["text"]
 
 
-def test_search_away_from_a_terminal_prints_whole_cells_and_how_the_query_was_read(space, tmp_path):
-    done = call("search", str(tmp_path), "pain")
-    assert done.stdout.splitlines() == [
-        "# read as words; searching molecule",
-        "rank\tscore\tid\tname\tSMILES\tstatement",
-        "1\t0.912\t7\taspirin\tCC(=O)Oc1ccccc1C(=O)O\tInhibits COX-1; Eases pain",
-        "2\t0.500\t9\tsodium [red]chloride[/red]\t[Na+].[Cl-]\t",
-    ]
-    assert space.opened == [(tmp_path, "refit")]
-
-
-def test_search_passes_every_option(space, tmp_path):
-    options = shlex.split("-k 3 --offset 2 --of text --as smiles --heads evaluated")
-    assert call("search", str(tmp_path), "CO", *options).exit_code == 0
-    assert space.asked == ("CO", 3, 2, "text", "smiles") and space.opened == [(tmp_path, "evaluated")]
-    assert call("search", str(tmp_path), "--", "-log").exit_code == 0
-    assert space.asked == ("-log", 10, 0, None, None)
-
-
-def test_search_with_json_is_the_answer_of_the_library(space, tmp_path):
-    found = json.loads(call("search", str(tmp_path), "pain", "--json", "-k", "2").stdout)
-    hits = found.pop("hits")
-    assert found == {
-        "query": "pain", "heads": "refit", "k": 2, "offset": 0, "of": "molecule", "note": "",
-        "reading": {"kind": "text", "value": "pain", "side": "b", "explanation": "read as words"},
-    }  # fmt: skip
-    assert [hit["id"] for hit in hits] == ["7", "9"]
-    assert hits[0]["score"] == 0.91234 and hits[0]["payload"]["statement"] == ["Inhibits COX-1", "Eases pain"]
-
-
-def test_search_without_hits_says_so(space, tmp_path, monkeypatch):
-    space.answer_ = Answer((), Reading("inchikey", "K", "a", None, "no item has it"), "text")
-    assert call("search", str(tmp_path), "K").stdout == "# no item has it; searching text\nrank\tscore\tid\ttext\n"
-    space.answer_ = Answer((), Reading("text", "x", "b", None, "read as words"), "molecule", "knows nothing of it")
-    assert "# knows nothing of it\n" in call("search", str(tmp_path), "x").stdout
-
-
-def test_search_takes_the_config_of_a_run(space, stage, tmp_path):
-    config = tmp_path / "c.toml"
-    config.touch()
-    stage("RunFolder", SimpleNamespace(of=lambda source: SimpleNamespace(folder=Path("runs/c"))))
-    assert call("search", str(config), "x").exit_code == 0
-    assert space.opened == [(Path("runs/c"), "refit")]
-
-
-def test_the_readings_are_those_of_the_library():
-    assert tuple(READINGS) == tuple(ReadAs)
-
-
 def test_an_error_of_the_input_is_a_line_and_with_json_a_document(stage):
     def check(run, progress=None):
         raise ColumnError("no column 'smile'; the file has: smiles, text")
@@ -216,11 +167,6 @@ def test_an_error_of_the_input_is_a_line_and_with_json_a_document(stage):
     assert "Traceback" in call("check", "x", "--debug").stderr
 
 
-def test_search_in_a_folder_that_is_not_there_is_an_error_of_the_input(tmp_path):
-    done = call("search", str(tmp_path / "nowhere"), "x")
-    assert done.exit_code == 1 and "there is no run folder" in done.stderr
-
-
 def test_errors_speak_of_the_options_of_the_command(stage, tmp_path, monkeypatch):
     (tmp_path / "pairs.csv").write_bytes("a,b\ncaf\xe9,x\n".encode("latin-1"))
     monkeypatch.chdir(tmp_path)
@@ -233,15 +179,3 @@ def test_errors_speak_of_the_options_of_the_command(stage, tmp_path, monkeypatch
     assert call("check", "x").stderr == 'error: mend the quotes, or add pairs.quote = "off"\n'
     shown = json.loads(call("check", "x", "--json").stdout)["error"]["message"]
     assert shown == 'mend the quotes, or add pairs.quote = "off"'
-
-
-def test_what_is_said_of_a_query_is_one_line(space, tmp_path):
-    space.answer_ = Answer((), Reading("name", "x", "a", None, "read as the name one\ntwo"), "molecule", "a\nnote")
-    assert call("search", str(tmp_path), "x").stdout.splitlines()[:2] == [
-        "# read as the name one two; searching molecule", "# a note",
-    ]  # fmt: skip
-
-
-def test_names_of_files_need_not_be_utf8(space):
-    folder = os.fsdecode(b"runs/\xff")
-    assert call("search", folder, "x", "--json").exit_code == 0

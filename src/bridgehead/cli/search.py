@@ -42,7 +42,7 @@ def search(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its config.", show_default=False)],
     query: Annotated[
         str | None,
-        typer.Argument(metavar="[QUERY]", help="An id, name, InChIKey, SMILES or words.", show_default=False),
+        typer.Argument(metavar="QUERY", help="An id, name, InChIKey, SMILES or words.", show_default=False),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 10,
     offset: Annotated[int, typer.Option(min=0, help="How many hits to leave out before the first.")] = 0,

@@ -42,7 +42,7 @@ def test_columns_of_csv_are_found_by_name_or_by_being_the_only_one(tmp_path):
     assert read(path, column="note", id_column="query") == [(0, 'a, b\n"c"', "x", ""), (1, "pain", "y", "")]
     assert read(write(tmp_path / "one.csv", "words\npain\n")) == [(0, "0", "pain", "")]
     assert read(write(tmp_path / "two.csv", "words,id\npain,7\n")) == [(0, "7", "pain", "")]
-    with pytest.raises(ColumnError, match=r"no column 'query'; say with column= which of these .*: 'x', 'y'"):
+    with pytest.raises(ColumnError, match=r"no column 'query'; pass column='NAME' with the one that .* 'x', 'y'"):
         read(write(tmp_path / "none.csv", "x,y\n1,2\n"))
     with pytest.raises(ColumnError, match="no column 'smile'; it has: 'id', 'query', 'note'"):
         read(path, column="smile")

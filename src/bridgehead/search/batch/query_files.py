@@ -224,5 +224,7 @@ def _columns(path: Path, names: Sequence[str], column: str | None, id_column: st
         column = others[0]
     elif column is None:
         listed = ", ".join(map(repr, names))
-        raise ColumnError(f"{path} has no column 'query'; say with column= which of these holds the queries: {listed}")
+        raise ColumnError(
+            f"{path} has no column 'query'; pass column='NAME' with the one that holds the queries, of {listed}"
+        )
     return names.index(column), None if wanted_id is None else names.index(wanted_id)
