@@ -63,6 +63,13 @@ def test_the_code_of_the_page_on_filters_prints_what_the_page_shows(capsys):
     assert len(shown) == 3 and all(part in printed for part in shown)
 
 
+def test_the_code_of_the_page_on_searching_runs(capsys):
+    scope = {"__name__": "search"}
+    for block in re.findall(r"^```python\n(.*?)^```", page("search.md"), flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "search.md", "exec"), scope)
+    assert "3 queries, 4 hits; 0 without a hit, 1 failed\nrow 1 (id q2): the query is empty" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_the_code_of_the_page_on_keeping_up_to_date_runs(capsys):
     scope = {"__name__": "keeping_up_to_date"}
