@@ -152,3 +152,9 @@ def test_filters_that_python_would_call_equal_are_told_apart():
 def test_a_filter_made_by_hand_is_checked_as_well(op, value):
     with pytest.raises(ArgumentError):
         Compare("a", op, value)
+
+
+def test_parts_made_by_hand_are_filters():
+    for made in (lambda: All(()), lambda: AnyOf(("a = 1",)), lambda: Not(None)):
+        with pytest.raises(ArgumentError, match="expected filters"):
+            made()

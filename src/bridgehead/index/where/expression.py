@@ -5,7 +5,7 @@ the field is missing; `!=` and `not in` ask that the item has the field and *non
 given. `not` is the plain opposite: `not (x < 5)` is true of an item without `x`, `x >= 5` is not. Null, an empty list
 and a missing field are the same; the empty text is a value.
 
-`Where.matches` is the meaning itself, item by item; `sql` finds the same items by index.
+`Where.matches` is the meaning itself, item by item; `matching` finds the same items by index.
 """
 
 import math
@@ -58,6 +58,13 @@ def why_no_test(op: str, *values: object) -> str:
 def _check(op: str, *values: object) -> None:
     if why := why_no_test(op, *values):
         raise ArgumentError(why)
+
+
+def _check_parts(*parts: object) -> None:
+    if not parts or not all(isinstance(part, Where) for part in parts):
+        raise ArgumentError(
+            f"{len(parts)} parts, of {sorted({type(part).__name__ for part in parts})}; expected filters"
+        )
 
 
 def _form(value: Scalar) -> Scalar:
@@ -181,6 +188,9 @@ class Not(Where):
 
     part: Where
 
+    def __post_init__(self) -> None:
+        _check_parts(self.part)
+
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         return not self.part._holds(values)
 
@@ -199,6 +209,9 @@ class All(Where):
     """All of `parts` (two or more): `and`."""
 
     parts: tuple[Where, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(*self.parts)
 
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         return all(part._holds(values) for part in self.parts)
@@ -219,6 +232,9 @@ class AnyOf(Where):
     """Any of `parts` (two or more): `or`."""
 
     parts: tuple[Where, ...]
+
+    def __post_init__(self) -> None:
+        _check_parts(*self.parts)
 
     def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
         return any(part._holds(values) for part in self.parts)
