@@ -65,6 +65,25 @@ def test_what_came_by_sync_stays_under_new_heads_with_new_rows(synced, again):
     assert runs.sync(again, synced.folder.parent.parent / "new.csv").unchanged == 3
 
 
+class Stopped(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_a_build_that_is_killed_loses_nothing_that_came_by_sync(synced, again, monkeypatch):
+    from bridgehead.index import build
+
+    def stop(*arguments):
+        raise Stopped
+
+    before = came_by_sync(synced.folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "write_manifest", stop)
+        with pytest.raises(Stopped):
+            runs.index(again)
+    assert came_by_sync(again.folder) == before
+    assert runs.index(again)["synced"] == {"refit": {"a": 3, "b": 1}} and came_by_sync(again.folder) == before
+
+
 def test_an_id_that_the_run_itself_has_now_is_the_runs(synced, again, tmp_path):
     path = write_table(tmp_path / "p.csv", [*records(), ["N1", "CCCCCCCCCCCCCCCCN", "an amine that is waxy", "Amine"]])
     run = RunFolder.of(config(path, **TRAINED_LONGER), again.folder)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 
 import numpy as np
 import polars as pl
@@ -325,6 +326,64 @@ def test_a_reader_that_is_open_sees_what_a_sync_wrote(single, tmp_path):
         assert runs.sync(single, write_table(tmp_path / "new.csv", rows)).indexes[0].compacted
         assert space.search("G13", of="molecule", k=1)[0].id == "G13" and space.reopened() is None
         assert space.item("aspirin").number == before
+
+
+def test_a_build_that_fails_keeps_what_was_written_and_the_other_index_has_its_turn(copied, tmp_path, monkeypatch):
+    from bridgehead.index import IndexWriter
+
+    def refuse(self, *arguments, **options):
+        raise ArgumentError("recall@10 0.91 is under the floor")
+
+    file = write_table(tmp_path / "new.csv", [[f"G{n}", "C" * (n + 12) + "O", "", ""] for n in range(14)])
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexWriter, "compact", refuse)
+        report = runs.sync(copied, file)
+    assert [one.added for one in report.indexes] == [14, 14] and not report.indexes[0].compacted
+    assert report.lines()[-1].endswith("recall was not measured again: recall@10 0.91 is under the floor")
+    with open_space(copied.folder) as space:
+        assert space.search("G13", of="molecule", k=1)[0].id == "G13"
+    assert all(one.compacted for one in runs.sync(copied, file).indexes)
+
+
+def test_searches_that_go_on_during_a_sync_are_answered_from_one_state_each(single, tmp_path):
+    file = write_table(tmp_path / "new.csv", [[f"G{n}", "C" * (n + 12) + "O", "", f"G name {n}"] for n in range(40)])
+    found, faults, ended = [], [], threading.Event()
+
+    def search(space):
+        try:
+            while not ended.is_set():
+                hits = space.search("Aspirin", of="molecule", k=200)
+                found.append((len(hits), len({hit.id for hit in hits}), hits[0].id))
+        except BaseException as error:
+            faults.append(error)
+
+    with open_space(single.folder) as space:
+        reader = threading.Thread(target=search, args=(space,))
+        reader.start()
+        try:
+            assert runs.sync(single, file).indexes[0].compacted
+        finally:
+            ended.set()
+            reader.join()
+        assert not faults and len(space.search("Aspirin", of="molecule", k=200)) == 168
+    assert {size for size, *_ in found} <= {128, 168} and all(n == ids and id_ == "aspirin" for n, ids, id_ in found)
+
+
+def test_the_command_says_what_the_library_says(single, tmp_path):
+    from typer.testing import CliRunner
+
+    from bridgehead.cli.commands import app
+
+    file = write_table(tmp_path / "new.csv", [*NEW, ["B1", "C1CC(", "", ""]])
+    planned = runs.sync(single, file, dry_run=True)
+    dry = CliRunner().invoke(app, ["sync", str(single.folder), str(file), "--dry-run", "--json"])
+    assert dry.exit_code == 0 and json.loads(dry.stdout) == json.loads(json.dumps(planned.to_dict()))
+    done = CliRunner().invoke(app, ["sync", str(single.folder), str(file)])
+    assert done.exit_code == 0 and done.stdout.startswith(
+        "molecule: added 3, changed 0, unchanged 0, removed 0, failed 1"
+    )
+    wrong = CliRunner().invoke(app, ["sync", str(single.folder), str(tmp_path / "none.csv")])
+    assert wrong.exit_code == 1 and "none.csv does not exist" in wrong.stderr
 
 
 def test_both_indexes_are_brought_up_and_one_that_fell_behind_is_finished(copied, tmp_path):

@@ -6,12 +6,13 @@ about which items those are (`standing`).
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from bridgehead.encode import RowCache
+from bridgehead.errors import ArgumentError
 from bridgehead.index import Index, IndexWriter, open_index
 from bridgehead.runs.config import RunConfig
 from bridgehead.runs.folder import RunFolder
@@ -86,10 +87,14 @@ def apply_to(update: Update, heads: str) -> tuple[Outcome, IndexSync]:
         if writer is None:
             return outcome, outcome.counts(heads, 0.0, ())
         growth = max(writer.growth(side) for side in index.sides)
-        compacted: tuple[str, ...] = ()
-        if growth >= MEASURED_AGAIN:
-            compacted = compact_index(update.run.config, writer, heads, update.progress)
-        return outcome, outcome.counts(heads, growth, compacted)
+        counts = outcome.counts(heads, growth, ())
+        if growth < MEASURED_AGAIN:
+            return outcome, counts
+        try:
+            return outcome, replace(counts, compacted=compact_index(update.run.config, writer, heads, update.progress))
+        except ArgumentError as error:
+            # A floor or a memory that cannot be kept: what was written stays, and the other index has its turn.
+            return outcome, replace(counts, not_compacted=str(error))
 
 
 def compact_index(config: RunConfig, writer: IndexWriter, heads: str, progress: Progress) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ This module is not about doing it (`stage`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from bridgehead.runs.syncing.far import FarItem
@@ -19,7 +20,8 @@ class IndexSync:
 
     `heads`: "refit" or "evaluated". `added`, `changed`, `unchanged` (with `own`, those of the run itself) and
     `removed` count items. `growth`: rows added or removed since recall was measured, as a share of those of the side
-    that grew most. `compacted`: lines on the vectors, where recall was measured again.
+    that grew most. `compacted`: lines on the vectors, where recall was measured again; `not_compacted`: why it could
+    not be.
     """
 
     heads: str
@@ -30,6 +32,7 @@ class IndexSync:
     removed: int
     growth: float
     compacted: tuple[str, ...] = ()
+    not_compacted: str = ""
 
     @property
     def wrote(self) -> bool:
@@ -132,7 +135,11 @@ class SyncReport:
             "same_as": dict(self.same_as),
             "notes": list(self.notes),
             "indexes": [
-                {**{name: getattr(one, name) for name in one.__dataclass_fields__}, "compacted": list(one.compacted)}
+                {
+                    **asdict(one),
+                    "growth": one.growth if isfinite(one.growth) else None,
+                    "compacted": list(one.compacted),
+                }
                 for one in self.indexes
             ],
         }
@@ -157,6 +164,8 @@ def _growth_lines(one: IndexSync) -> list[str]:
     name = f"index with the {one.heads} heads"
     if one.compacted:
         return [f"{name}: recall measured again", *(f"  {line}" for line in one.compacted)]
+    if one.not_compacted:
+        return [f"{name}: grown by {one.growth:.1%}, and recall was not measured again: {one.not_compacted}"]
     if one.growth and one.wrote:
         return [f"{name}: grown by {one.growth:.1%} since recall was measured; it is again at 10 %"]
     return []
