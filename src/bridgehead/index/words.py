@@ -15,6 +15,8 @@ are found by substring: a run of their characters is indexed as its overlapping 
 has all terms, any pair counts. A single character is found wherever it occurs. A run ends where another script begins:
 `COX-2抑制剤` is the term `COX-2` and the run `抑制剤`, which need not be neighbours. A middle dot between katakana is
 left out: `サリチル酸` finds `アセチル・サリチル酸` and so does `アセチルサリチル酸`.
+
+The points of Hebrew and Arabic do not count; the vowel signs of Indian scripts separate parts and are not told apart.
 """
 
 import re
@@ -36,7 +38,11 @@ _RUN_CHARACTERS = (
 _RUN = re.compile(f"([{_RUN_CHARACTERS}]+)")
 _PART = re.compile(r"[^\W_]+")
 _KATAKANA_DOT = re.compile(f"(?<=[{_KATAKANA}])-(?=[{_KATAKANA}])")
-_VARIATION = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# Selectors of variants of a character, and the points and stretching of Hebrew and Arabic, which few texts have.
+_LEFT_OUT = re.compile(
+    "[\ufe00-\ufe0f\U000e0100-\U000e01ef\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc]"
+)
 _MARK = re.compile(r"\W")
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 _LATIN_MARKS = re.compile("[\u0300-\u036f]")
@@ -118,7 +124,7 @@ def matched_words(query: str, word_text: str) -> tuple[str, ...]:
 
 def _segments(form: str) -> Iterator[tuple[str, bool]]:
     """Yield the pieces of a normalised text between white space and at the ends of runs, and whether each is a run."""
-    form = form if form.isascii() else _VARIATION.sub("", form)
+    form = form if form.isascii() else _LEFT_OUT.sub("", form)
     if form.isascii() or not _RUN.search(form):
         yield from ((chunk, False) for chunk in form.split())
         return
