@@ -74,3 +74,18 @@ def test_what_is_no_filter_is_refused_with_the_place(content, message):
     with pytest.raises(ArgumentError, match=message) as caught:
         where_from_json(content)
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("inner", [[], {}])
+def test_what_is_nested_too_deep_anywhere_is_refused(inner):
+    deep = inner
+    for _ in range(20_000):
+        deep = {"x": deep} if isinstance(inner, dict) else [deep]
+    for content in (deep, {"field": deep, "op": "=", "value": 1}, {"field": "a", "op": deep, "value": 1},
+                    {"field": "a", "op": "=", "value": deep}, {"field": "a", "op": "in", "value": [deep]},
+                    {"field": "a", "op": "exists", "value": deep}, {"not": deep}, {"and": deep}):  # fmt: skip
+        with pytest.raises(ArgumentError):
+            where_from_json(content)
+    while deep:
+        # Taken apart by hand: freeing it in one go is deep as well.
+        deep = deep.pop("x") if isinstance(deep, dict) else deep.pop()

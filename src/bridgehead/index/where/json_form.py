@@ -40,7 +40,7 @@ class _Reader:
         if keys == {"not"}:
             return Not(self.read(content["not"], f"{place}.not", depth + 1))
         if not {"field", "op"} <= keys <= {"field", "op", "value"}:
-            _fail(place, f"found the keys {_said(sorted(map(str, keys)))}; expected {_FORMS}")
+            _fail(place, f"found the keys {', '.join(sorted(map(_said, keys)))[:_SHOWN]}; expected {_FORMS}")
         return self._test(content, place)
 
     def _parts(self, parts: Any, word: str, place: str, depth: int) -> Where:
@@ -88,17 +88,9 @@ def _values(values: Any, place: str) -> tuple[Scalar, ...]:
 
 
 def _said(value: Any) -> str:
-    # Of what may be huge or deep only the kind is said.
-    if isinstance(value, dict | list):
-        return (
-            f"a {'list' if isinstance(value, list) else 'object'} of {len(value)}" if len(value) > 5 else _shown(value)
-        )
-    return _shown(value)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict | list) and any(isinstance(part, dict | list) for part in value):
-        return f"a nested {type(value).__name__}"
+    """Return what was found, briefly: of a list or an object only its size, as it may be huge or deep."""
+    if isinstance(value, list | Mapping):
+        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value):,}"
     if isinstance(value, int) and abs(value) > 2**63:
         return "a very big number"
     text = repr(value[:_SHOWN] if isinstance(value, str) else value)
