@@ -141,12 +141,12 @@ def test_a_condition_that_is_wrong_is_told_where_it_stands_and_changes_nothing(d
 
 def test_molecules_are_filtered_by_a_substructure_and_a_bad_one_is_told_there(desk):
     page = desk.search(AMINE, of="molecule")
-    page.get_by_label("Contains").fill("c1ccsc1")
-    page.get_by_label("Contains").press("Enter")
+    page.get_by_role("textbox", name="Contains").fill("c1ccsc1")
+    page.get_by_role("textbox", name="Contains").press("Enter")
     page.wait_for_url("**sub=**")
     page.get_by_text("24 searched").wait_for()
-    page.get_by_label("Contains").fill("c1cc")
-    page.get_by_label("Contains").press("Enter")
+    page.get_by_role("textbox", name="Contains").fill("c1cc")
+    page.get_by_role("textbox", name="Contains").press("Enter")
     page.locator("#sub-problem", has_text="c1cc").wait_for()
     page.get_by_role("button", name="Without the filters").click()
     page.get_by_text("129 searched").wait_for()
@@ -240,3 +240,29 @@ def test_about_says_which_space_how_good_it_is_and_whose_data(desk):
     report = page.get_by_role("link", name="Read the report").get_attribute("href")
     assert page.request.get(f"{desk.home}/{report}").ok
     assert "measured before refit" in page.locator("#foot").inner_text()
+
+
+def test_going_back_from_similar_ones_leads_to_the_same_hit_at_the_same_place_without_asking_again(desk):
+    page = desk.search(AMINE)
+    page.locator(".card").nth(6).get_by_role("link", name="Similar").scroll_into_view_if_needed()
+    height = page.evaluate("scrollY")
+    assert height > 100
+    page.locator(".card").nth(6).get_by_role("link", name="Similar").click()
+    page.get_by_text("the query itself").wait_for()
+    assert page.evaluate("scrollY") == 0
+    asked = []
+    page.on("request", lambda request: request.url.endswith("/search") and asked.append(request))
+    page.go_back()
+    page.wait_for_function("() => document.activeElement.classList.contains('card')")
+    assert page.evaluate("document.activeElement.querySelector('.rank').textContent") == "7"
+    page.wait_for_function("(height) => Math.abs(scrollY - height) < 50", arg=height)
+    assert not asked
+
+
+def test_variants_of_one_compound_come_as_one_hit_that_names_the_others(desk):
+    page = desk.search("aspirin", of="molecule", **{"as": "id"})
+    assert len([name for name in names(page) if name.startswith("Aspirin")]) >= 2
+    page.get_by_label("One hit per compound").check()
+    page.locator(".card .also").first.wait_for()
+    assert len([name for name in names(page) if name == "Aspirin"]) <= 1
+    assert "more form" in page.locator(".card .also").first.inner_text()

@@ -162,7 +162,7 @@ function also(hit) {
 function closeness(hit, meaning) {
   const known = typeof hit.percentile === "number";
   return h("div", { class: "closeness" },
-    h("span", { class: "score" }, score(hit.score)), h("span", { class: "unit quiet" }, hit.read_as === "words" ? "word score" : meaning),
+    h("span", { class: "score" }, score(hit.score, meaning === "fused" ? 4 : 3)), h("span", { class: "unit quiet" }, hit.read_as === "words" ? "word score" : meaning),
     known ? percentileBar(hit.percentile) : null,
     known ? h("span", { class: "percentile quiet" }, percentileText(hit.percentile)) : null);
 }

@@ -119,8 +119,11 @@ function answer(item, found) {
     h("h3", { class: item.answer === null ? "none" : "" }, item.answer ?? "None of these", h("span", { class: "quiet" }, item.answer === null ? ` nearest: ${item.labels[0].label}, under the cosine ${score(found.abstain_below)}` : tied)),
     h("table", { class: "shares" }, h("thead", { class: "unseen" }, h("tr", {}, ["label", "share among these labels", "share", "cosine"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, item.labels.map((one) => h("tr", {}, h("th", { scope: "row" }, one.label), h("td", { class: "barcell" }, shareBar(one.share_among_candidates)),
-        h("td", { class: "n strong" }, `${(100 * one.share_among_candidates).toFixed(1)}\u00a0%`), h("td", { class: "n quiet" }, `cosine ${score(one.score)}`))))));
+        h("td", { class: "n strong" }, shareText(one.share_among_candidates)), h("td", { class: "n quiet" }, `cosine ${score(one.score)}`))))));
 }
+
+// Never rounded to all or to none.
+const shareText = (share) => (share > 0.9995 && share < 1 ? "> 99.9\u00a0%" : share < 0.0005 && share > 0 ? "< 0.1\u00a0%" : `${(100 * share).toFixed(1)}\u00a0%`);
 
 const shareBar = (share) => svg("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
   svg("rect", { class: "ground", width: 100, height: 8 }), svg("rect", { class: "value", width: (100 * share).toFixed(2), height: 8 }));

@@ -36,11 +36,10 @@ export function count(number) {
   return Number(number).toLocaleString("en-US");
 }
 
-/* A cosine or score with the digits that mean something, and a true minus sign. */
-export function score(value) {
+/* A cosine or score with digits that line up, and a true minus sign; scores of words go beyond 10. */
+export function score(value, digits = 3) {
   if (typeof value !== "number" || !Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  return value.toFixed(size >= 10 ? 1 : size > 0 && size < 0.05 ? 4 : 3).replace("-", "\u2212");
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : digits).replace("-", "\u2212");
 }
 
 /* A value of a payload as one text: lists with semicolons, objects as JSON. */

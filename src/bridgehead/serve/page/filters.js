@@ -35,10 +35,9 @@ function build(place, side) {
   const number = h("span", { class: "n" });
   const panel = h("details", { open: wide.matches },
     h("summary", { id: "filters-title" }, h("h2", {}, "Filters"), number),
-    active(), free(fields),
+    active(), free(fields), side.kind === "molecule" ? structures() : null,
     facets.map((field, at) => facet(field, at < 2)),
-    further(fields.filter((field) => !facets.includes(field))),
-    side.kind === "molecule" ? structures() : null);
+    further(fields.filter((field) => !facets.includes(field))));
   wide.onchange = () => (panel.open = wide.matches);
   updates.push((state, fault) => {
     const n = state.filter.length + (state.sub ? 1 : 0) + (state.near ? 1 : 0);
@@ -59,25 +58,33 @@ function active() {
   const list = h("ul", { class: "active", "aria-label": "Filters that are on" });
   updates.push((state) => {
     const had = list.contains(document.activeElement);
-    fill(list, state.filter.map((condition) => h("li", {},
-      h("button", { type: "button", class: "chip", title: `${condition}\nTake it into the box`, on: { click: () => {
+    const shown = [
+      ...state.filter.map((condition) => on(condition, () => without(condition), () => {
         without(condition);
         byId("where").value = condition;
         byId("where").focus();
-      } } }, shortened(condition, 60)),
-      h("button", { type: "button", class: "chip away", "aria-label": `Without ${condition}`, on: { click: () => without(condition) } }, "×"))),
-      state.filter.length > 1 ? h("li", {}, h("button", { type: "button", class: "plain", on: { click: () => go({ filter: [] }) } }, "Clear all")) : null);
+      })),
+      state.sub ? on(`contains ${state.sub}`, () => go({ sub: "" }), () => byId("sub").focus()) : null,
+      state.near ? on(`like ${state.near}, ${state.least} or more`, () => go({ near: "" }), () => byId("near").focus()) : null,
+    ].filter(Boolean);
+    if (shown.length > 1) shown.push(h("li", {}, h("button", { type: "button", class: "plain", on: { click: () => go({ filter: [], sub: "", near: "" }) } }, "Clear all")));
+    fill(list, shown);
     if (had) (list.querySelector("button") ?? byId("filters-title")).focus();
   });
   return list;
+}
+
+function on(condition, out, edit) {
+  return h("li", {},
+    h("button", { type: "button", class: "chip", title: `${condition}\nChange it`, on: { click: edit } }, shortened(condition, 60)),
+    h("button", { type: "button", class: "chip away", "aria-label": `Without ${condition}`, on: { click: out } }, "×"));
 }
 
 const without = (condition) => go({ filter: current().filter.filter((one) => one !== condition) });
 const replaced = (field, condition) => go({ filter: [...current().filter.filter((one) => !isOf(one, field)), ...(condition ? [condition] : [])] });
 
 function free(fields) {
-  const example = fields.find((field) => field.kind === "number") ?? fields[0];
-  const hint = !example ? "" : example.kind === "number" ? `${fieldText(example.name)} < ${example.most}` : `exists ${fieldText(example.name)}`;
+  const hint = exampleOf(fields);
   const said = problem("filter");
   const box = h("input", { id: "where", type: "text", placeholder: hint, maxlength: 10000, spellcheck: "false", autocapitalize: "none", autocomplete: "off", "aria-describedby": said.id });
   const add = async (event) => {
@@ -94,6 +101,15 @@ function free(fields) {
     h("details", { class: "help" }, h("summary", {}, "How to write one"),
       h("p", { class: "quiet" }, "field = 'value', !=, <, <=, >, >=, in ('a', 'b'), not in, exists field; and, or, not, brackets. A field of more than one word stands in double quotes."),
       h("p", { class: "quiet" }, "Fields: ", fields.map((field) => field.name).join(", "))));
+}
+
+/* A condition that would find something, to show how one is written. */
+function exampleOf(fields) {
+  const field = facetsOf(built)[0] ?? fields[0];
+  if (!field) return "";
+  if (field.kind === "number") return between(field.name, null, field.most);
+  const common = field.common[0]?.[0];
+  return common === undefined || String(common).length > 30 ? `exists ${fieldText(field.name)}` : oneOf(field.name, [field.kind === "boolean" ? true : common]);
 }
 
 /* Ask whether a condition can be read before it counts; a refusal stands under the box, and the text stays in it. */
@@ -189,12 +205,16 @@ function structures() {
     if (document.activeElement !== near) near.value = state.near;
     if (document.activeElement !== least) least.value = state.least;
   });
-  return h("form", { class: "structures", on: { submit: (event) => {
+  const form = h("form", { on: { submit: (event) => {
     event.preventDefault();
     go({ sub: sub.value.trim(), near: near.value.trim(), least: least.value || "0.7" });
   } } },
-    h("h3", {}, "Structure"),
     h("label", { for: "sub" }, "Contains"), sub, subSaid,
     h("label", { for: "near" }, "Resembles"), near, nearSaid,
     h("div", { class: "box" }, h("label", { for: "least" }, "Tanimoto at least"), least, h("button", { type: "submit" }, "Set")));
+  const panel = h("details", { class: "facet structures", open: true }, h("summary", {}, h("span", { class: "field" }, "structure")), form);
+  updates.push((state) => {
+    if (state.sub || state.near) panel.open = true;
+  });
+  return panel;
 }

@@ -15,11 +15,11 @@ export function setKeys(value) {
 const cards = () => [...document.querySelectorAll("#results .card")];
 export const cardOf = (element) => element?.closest?.(".card") ?? null;
 
-export function focusCard(card) {
+export function focusCard(card, { preventScroll = false } = {}) {
   if (!card) return;
   cards().forEach((other) => (other.tabIndex = other === card ? 0 : -1));
-  card.focus();
-  card.scrollIntoView({ block: "nearest" });
+  card.focus({ preventScroll });
+  if (!preventScroll) card.scrollIntoView({ block: "nearest" });
 }
 
 function step(by) {

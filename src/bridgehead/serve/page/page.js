@@ -82,10 +82,10 @@ function links() {
 }
 
 function theme() {
-  const NAMES = { "": "Theme: system", light: "Theme: light", dark: "Theme: dark" };
+  const NAMES = { "": "System", light: "Light", dark: "Dark" };
   const root = document.documentElement;
   const button = byId("theme");
-  const label = () => (button.textContent = NAMES[root.dataset.theme ?? ""]);
+  const label = () => fill(button, h("span", { class: "prefix" }, "Theme: "), NAMES[root.dataset.theme ?? ""]);
   button.addEventListener("click", () => {
     const next = { "": "light", light: "dark", dark: "" }[root.dataset.theme ?? ""];
     if (next) root.dataset.theme = next;

@@ -10,6 +10,7 @@ import { linkTo } from "./state.js";
 const NEAREST = 4;
 const MOST_PICTURES = 12;
 const MOST_NAMES = 12;
+const PROSE = 40;
 
 /* Fill `place` with what comes; say in words what went wrong, and offer to ask again. */
 async function later(place, make) {
@@ -109,7 +110,13 @@ export function allPanel(hit) {
     fact("id", h("span", { class: "code" }, hit.id)),
     fact(isMolecule(hit.side) ? "SMILES" : sideOf(hit.side)?.name ?? "item", h("span", { class: isMolecule(hit.side) ? "code" : "" }, hit.item)),
     names.length > 1 || (names.length && names[0] !== hit.name) ? fact("names", longList(names)) : null,
-    rest.map(([name, value]) => fact(name, shown(value) || "–")));
+    rest.map(([name, value]) => fact(name, valueOf(value))));
+}
+
+// Sentences in a row would run into each other.
+function valueOf(value) {
+  const isProse = Array.isArray(value) && value.length > 1 && value.some((one) => String(one).length > PROSE);
+  return isProse ? h("ul", {}, value.map((one) => h("li", {}, shown(one)))) : shown(value) || "–";
 }
 
 /* The first of many, and the rest one step away. */

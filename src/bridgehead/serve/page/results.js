@@ -5,7 +5,7 @@ import { cardOf } from "./card.js";
 import { directed, headline, isMolecule, known, sideOf, whenMeasured } from "./facts.js";
 import { go, linkTo, MOST_OFFSET, PAGE_SIZE } from "./state.js";
 
-const MEANINGS = { space: "cosine", words: "word score", hybrid: "fused ranks" };
+const MEANINGS = { space: "cosine", words: "word score", hybrid: "fused" };
 const NAMED = ["id", "name", "inchikey"];
 
 export function showAnswer(place, answer, state, explained) {

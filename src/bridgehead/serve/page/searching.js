@@ -8,10 +8,14 @@ import { filterOf } from "./conditions.js";
 import { faultOfFilters, showFilters } from "./filters.js";
 import { showReading } from "./reading.js";
 import { showAnswer, showSkeleton, showStart } from "./results.js";
+import { cardOf, focusCard } from "./keys.js";
 import { ask } from "./service.js";
 import { go, PAGE_SIZE } from "./state.js";
 
+const MOST_KEPT = 30;
+const kept = new Map();
 let running = null;
+let before = null;
 
 /* The body of `/search` for a state. */
 export function questionOf(state, changes = {}) {
@@ -34,18 +38,30 @@ export function stop() {
   return true;
 }
 
+/* Show what a state asks for; `why` is "history" where somebody goes back or forth. */
 export async function search(state, why) {
   running?.abort();
   running = null;
   forget();
+  rememberCard();
   const place = byId("results");
   if (!state.q.trim()) {
+    before = null;
     showReading(byId("reading"), null);
     showFilters(byId("filters"), null, state);
     place.removeAttribute("aria-busy");
     return showStart(place);
   }
+  before = JSON.stringify(questionOf(state));
+  const found = why === "history" ? kept.get(before) : null;
+  // What was shown is shown again at once, so that going back leads to the same place on the page.
+  if (found) return returned(place, found, state);
+  return asked(place, state, why);
+}
+
+async function asked(place, state, why) {
   const control = (running = new AbortController());
+  const question = before;
   showFilters(byId("filters"), targetOf(state, place), state);
   place.setAttribute("aria-busy", "true");
   // A quick answer replaces the old hits at once; only who waits sees the skeleton.
@@ -56,8 +72,9 @@ export async function search(state, why) {
     if (running !== control) return;
     clearTimeout(soon);
     succeeded();
-    place.dataset.of = answer.of;
-    shown(place, answer, state, why);
+    keep(question, answer);
+    shown(place, answer, state);
+    if (why === "page" || why === "link" || why === "history") focusHead(why);
   } catch (error) {
     clearTimeout(soon);
     if (running === control && error.name !== "AbortError") failed(place, asFault(error), state);
@@ -70,21 +87,44 @@ export async function search(state, why) {
   }
 }
 
+function keep(question, answer) {
+  kept.delete(question);
+  kept.set(question, { answer, card: -1 });
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+}
+
+// Which hit had the focus when it was left.
+function rememberCard() {
+  const entry = kept.get(before);
+  if (entry) entry.card = [...document.querySelectorAll("#results .card")].indexOf(cardOf(document.activeElement));
+}
+
+function returned(place, { answer, card }, state) {
+  place.removeAttribute("aria-busy");
+  shown(place, answer, state);
+  const left = document.querySelectorAll("#results .card")[card];
+  if (left) focusCard(left, { preventScroll: true });
+  else focusHead("history");
+}
+
+function focusHead(why) {
+  if (why === "history" && document.activeElement?.closest("form")) return;
+  byId("results-title")?.focus({ preventScroll: why === "history" });
+  if (why !== "history") window.scrollTo({ top: 0 });
+}
+
 function targetOf(state, place) {
   const drawn = known()?.sides.find((side) => side.kind === "molecule");
   return sideOf(state.of) ?? sideOf(place.dataset.of) ?? drawn ?? known()?.sides[0] ?? null;
 }
 
-function shown(place, answer, state, why) {
+function shown(place, answer, state) {
+  place.dataset.of = answer.of;
   showReading(byId("reading"), answer, state);
   showFilters(byId("filters"), sideOf(answer.of) ?? null, state);
   showAnswer(place, answer, state, (hit) => explained(state, hit));
   const n = answer.hits.length;
   say(n ? `${n} hits, ${count(answer.offset + 1)} to ${count(answer.offset + n)}, of ${count(answer.n_searched)} ${answer.of} items` : "No hits");
-  if (why === "page" || why === "link" || why === "history" && !document.activeElement?.closest("form")) {
-    byId("results-title")?.focus({ preventScroll: why === "history" });
-    if (why !== "history") window.scrollTo({ top: 0 });
-  }
 }
 
 /* The explanation of one hit: the same question again, for its place alone. */
