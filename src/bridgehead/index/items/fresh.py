@@ -5,19 +5,22 @@ Not about changes to a file that is there (`changes`).
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import overload
 
 from bridgehead.index.items.changes import INSERT_ITEM
 from bridgehead.index.items.content import words_probe
-from bridgehead.index.items.records import SIDES, Content, contents, name_records, pack
+from bridgehead.index.items.records import SIDES, contents, name_records, pack
 from bridgehead.index.items.schema import KEYS, TABLES
 from bridgehead.index.side import IndexSide
 from bridgehead.index.where import FIELDS_SCHEMA, write_fields
 from bridgehead.index.words import indexed_words
+from bridgehead.workers import map_chunks
 
 _BLOCK = 20_000
+_MANY = 100_000
 
 
 def write_store(path: Path, sides: Mapping[str, IndexSide], fingerprint: str) -> None:
@@ -56,24 +59,45 @@ def write_store(path: Path, sides: Mapping[str, IndexSide], fingerprint: str) ->
 
 def _write_side(connection: sqlite3.Connection, side: str, given: IndexSide, first: int) -> list[tuple[int, int, int]]:
     named: list[tuple[int, int, int]] = []
-    number = first
-    for block in _blocks(contents(given)):
-        numbers = range(number, number + len(block))
+    # Cutting text into words takes about as long as all the rest, and another core can do it meanwhile.
+    processes = None if len(given.ids) >= _MANY else 1
+    words = map_chunks(_words_of, _SearchableTexts(given), chunk=_BLOCK, processes=processes)
+    held = contents(given)
+    for part, texts in words:
+        block = list(islice(held, part.stop - part.start))
+        numbers = range(first + part.start, first + part.stop)
         connection.executemany(
             INSERT_ITEM,
             [content.record(n, side, given.origin_of(n - first)) for n, content in zip(numbers, block, strict=True)],
         )
         payloads = [(n, json.loads(content.payload)) for n, content in zip(numbers, block, strict=True)]
         write_fields(connection, SIDES.index(side), payloads)
-        texts = [(n, words) for n in numbers if (words := indexed_words(given.searchable_text(n - first)))]
-        connection.executemany(f"INSERT INTO words_{side} (rowid, text) VALUES (?, ?)", texts)
-        connection.executemany("INSERT INTO word_texts VALUES (?, ?)", [(n, pack(words)) for n, words in texts])
+        spoken = [(n, text) for n, text in zip(numbers, texts, strict=True) if text]
+        connection.executemany(f"INSERT INTO words_{side} (rowid, text) VALUES (?, ?)", spoken)
+        connection.executemany("INSERT INTO word_texts VALUES (?, ?)", [(n, pack(text)) for n, text in spoken])
         for n in numbers if given.names is not None else ():
             named += name_records(n, given.names[n - first])  # type: ignore[index]
-        number += len(block)
     return named
 
 
-def _blocks(found: Iterator[Content]) -> Iterator[list[Content]]:
-    while block := list(islice(found, _BLOCK)):
-        yield block
+class _SearchableTexts(Sequence[str]):
+    """The searchable texts of a side, made when they are asked for."""
+
+    def __init__(self, given: IndexSide) -> None:
+        self._given = given
+
+    def __len__(self) -> int:
+        return len(self._given.ids)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._given.searchable_text(row) for row in range(*place.indices(len(self)))]
+        return self._given.searchable_text(place)
+
+
+def _words_of(texts: Sequence[str]) -> list[str]:
+    return [indexed_words(text) for text in texts]

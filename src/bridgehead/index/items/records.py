@@ -83,8 +83,19 @@ def item_hash(
     Two items of one id are the same where it is equal. Raises `ValueError` or `TypeError` for a payload that JSON
     cannot hold.
     """
-    held = [storable(item), list(names), dict(payload or {}), key or None, entity]
-    return hashlib.blake2b(_as_sorted_json(held).encode("utf-8", "replace"), digest_size=16).digest()
+    return _hash(
+        storable(item),
+        _as_json(list(names)),
+        _as_sorted_json(dict(payload or {})),
+        _storable_or_none(key),
+        _storable_or_none(entity),
+    )
+
+
+def _hash(item: str, names: str, payload: str, key: str | None, entity: str | None) -> bytes:
+    # JSON holds no NUL, and a list of texts says where each ends.
+    text = "\0".join((names, payload, _as_json([item, key, entity])))
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def contents(side: IndexSide) -> Iterator[Content]:
@@ -92,16 +103,19 @@ def contents(side: IndexSide) -> Iterator[Content]:
     for row, (identifier, item) in enumerate(zip(side.ids, side.items, strict=True)):
         names = list(side.names[row]) if side.names is not None else []
         payload = dict(side.payload[row]) if side.payload is not None else {}
-        key = (side.keys[row] if side.keys is not None else None) or None
-        entity = side.entities[row] if side.entities is not None else None
+        key = _storable_or_none(side.keys[row] if side.keys is not None else None)
+        entity = _storable_or_none(side.entities[row] if side.entities is not None else None)
         try:
-            stored = storable(_as_json(payload))
-            hashed = item_hash(item, names, payload, key, entity)
+            stored = _as_json(payload)
+            ordered = _as_sorted_json(payload)
+            spoken = _as_json(names)
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"the payload of item {identifier} of {side.name} cannot be stored as JSON: {error}"
             ) from error
-        yield Content(storable(identifier), storable(item), key, storable(_as_json(names)), stored, entity, hashed)
+        plain = storable(item)
+        hashed = _hash(plain, spoken, ordered, key, entity)
+        yield Content(storable(identifier), plain, key, storable(spoken), storable(stored), entity, hashed)
 
 
 def item_of(record: Sequence[Any]) -> Item:
@@ -141,3 +155,7 @@ def unpack(stored: str | bytes) -> str:
 def storable(text: str) -> str:
     """Return `text` with lone surrogates, which UTF-8 cannot hold, replaced by a question mark."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _storable_or_none(text: str | None) -> str | None:
+    return storable(text) if text else None
