@@ -52,7 +52,7 @@ def margin(dim: int) -> float:
 
 
 def best_of(rows: Float16Rows, positions: IntArray | slice, query: FloatArray, limit: int) -> tuple[Ranked, float]:
-    """Return the best `limit` of `rows[positions]` in exact order, and a lower bound of the scores of all of them.
+    """Return the best `limit` of `rows[positions]` in exact order, and what the least of all their scores is at most.
 
     `positions` ascending (or a slice) into `rows`, a memory-mapped array for all that this cares; the numbers of the
     result are positions. `query`: a float64 unit row. At least the rows tied with the last place are all compared.
@@ -69,7 +69,7 @@ def best_of(rows: Float16Rows, positions: IntArray | slice, query: FloatArray, l
         least = float(np.partition(rough, len(rough) - limit)[len(rough) - limit]) - 2 * off
     kept = where[rough >= least]
     scores = np.concatenate([cosines(rows[kept[i : i + BLOCK]], query) for i in range(0, len(kept), BLOCK)])
-    return Ranked(kept, scores).ordered(limit), float(rough.min()) - off
+    return Ranked(kept, scores).ordered(limit), float(rough.min()) + off
 
 
 def _rough(rows: Float16Rows, where: IntArray, query: FloatArray) -> Iterator[FloatArray]:

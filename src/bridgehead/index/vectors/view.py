@@ -14,7 +14,7 @@ from bridgehead.errors import ArgumentError, ShapeError
 from bridgehead.index.vectors.base import BaseVectors
 from bridgehead.index.vectors.ranked import Ranked, check_page, no_hits
 from bridgehead.index.vectors.reach import Reach
-from bridgehead.index.vectors.scoring import best_of, cosines, margin, rank_among
+from bridgehead.index.vectors.scoring import best_of, cosines, rank_among
 from bridgehead.index.vectors.selection import Selection, places_of
 from bridgehead.vectors import FloatArray, IntArray, check_rows, unit_rows
 
@@ -22,6 +22,7 @@ FIRST_PAGES = 32
 GROWTH = 4
 _NEARLY_TIED = 1e-6
 _FEW_ALLOWED = 4096
+_MOST_WIDENED = 1 << 15
 
 
 class SideView:
@@ -218,14 +219,13 @@ class _Scope:
             enough = len(found) >= min(limit, self.reach.count)
             if len(found) >= self.reach.count or (enough and not self._cut_in_tie(best, lowest, limit)):
                 return self._numbered(best)
-            if self.reach.is_exhaustive(width, factor):
-                # FAISS does not reach what is there (an unconnected graph, say); a scan does.
+            if width >= _MOST_WIDENED or self.reach.is_exhaustive(width, factor):
+                # More is tied than FAISS sorts in good time, or it does not reach what is there; a scan does.
                 return self._scanned(query, limit)
             width, factor, found = width * GROWTH, factor * GROWTH, None
 
     def _cut_in_tie(self, best: Ranked, lowest: float, limit: int) -> bool:
-        near = _NEARLY_TIED + margin(self.base.facts.dim)
-        return len(best) >= limit and bool(best.scores[limit - 1] - lowest <= near)
+        return len(best) >= limit and bool(best.scores[limit - 1] - lowest <= _NEARLY_TIED)
 
     def _numbered(self, best: Ranked) -> Ranked:
         return Ranked(self.base.numbers[best.numbers], best.scores)
