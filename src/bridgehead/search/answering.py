@@ -72,7 +72,7 @@ def give_rows(space: "Space", state: IndexState, asked: Sequence[Asked]) -> None
     to_encode: dict[str, list[Asked]] = {}
     for one in asked:
         reading = one.reading
-        if _is_unknown(one):
+        if _is_unknown(one) or (one.query.mode == "words" and not one.query.explain):
             continue
         if reading.item is not None:
             row = state.row(reading.item.side, reading.item.number)
@@ -163,17 +163,16 @@ def _percentiles(one: Asked, references: References | None, cosines: Any, n_hits
 def _note(one: Asked, page: Page, of: str) -> str:
     """Return why an answer is from words alone or empty, "" where there is nothing to say."""
     query = one.query
+    reason = "" if query.mode == "words" else one.reason
     if len(page.found):
-        return (
-            "" if one.row is not None else f"{one.reason}: answered from the words alone; scores are BM25, not cosines"
-        )
+        return f"{reason}: answered from the words alone; scores are BM25, not cosines" if reason else ""
     if query.offset:
         return f"there is no hit number {query.offset + 1:,}"
     filtered = " that passes the filters" if page.filters.allowed is not None else ""
     if page.scored_by != "words":
         return f"there is no {of}{filtered}: nothing to show"
     nobody = f"no {of}{filtered} holds its words: nothing to show"
-    return nobody if one.row is not None else f"{one.reason}, and {nobody}"
+    return f"{reason}, and {nobody}" if reason else nobody
 
 
 def shown_payload(item: Item) -> dict[str, Any]:

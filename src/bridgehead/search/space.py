@@ -178,7 +178,7 @@ class Space:
         for side, name in self.names.items():
             if of == name:
                 return side
-        return self.index.side_named(of)
+        return of if of in self.names else self.index.side_named(of)
 
     def other_side(self, side: str | None) -> str:
         """Return the side that is not `side`, or the first one where there is no other."""
