@@ -42,7 +42,7 @@ def settings(left, right, **more):
 def row_of(run, side, id_):
     with open_space(run.folder, "evaluated") as space:
         item = next(item for item in space.index.by_id(id_) if item.side == side)
-        return space.index.row(side, item.row)
+        return space.index.row(side, item.number)
 
 
 @pytest.fixture(scope="module")

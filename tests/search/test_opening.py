@@ -253,3 +253,24 @@ def test_what_is_not_there_is_named(run, tmp_path):
 def test_kinds_come_from_the_spec():
     assert item_kind(make_encoder("molecule:fingerprints")) == "molecule"
     assert item_kind(make_encoder("molecule:fingerprints + text:ngram")) == "molecule"
+
+
+def test_a_build_that_takes_the_place_of_one_while_it_is_opened_is_opened_instead(copy, monkeypatch):
+    load, calls = opening.load_model, []
+
+    def replaced_meanwhile(folder, fingerprint):
+        if not calls:
+            build = folder.parent.parent
+            build.rename(build.with_name("build-later"))
+            manifest = json.loads((copy / "index" / "index.json").read_text())
+            atomic_path(
+                copy / "index" / "index.json",
+                lambda name: Path(name).write_text(json.dumps({**manifest, "folder": "build-later"})),
+            )
+        calls.append(folder)
+        return load(folder, fingerprint)
+
+    monkeypatch.setattr(opening, "load_model", replaced_meanwhile)
+    with open_space(copy) as space:
+        assert space.search(TEXTS[0], k=1, of="text", read_as="text")[0].item == TEXTS[0]
+    assert len(calls) == 2

@@ -25,7 +25,7 @@ from bridgehead.runs.prepare import Progress
 from bridgehead.runs.syncing.far import FarItem, Training, training_of
 from bridgehead.runs.syncing.reading import FailedRecord, FileItems
 from bridgehead.runs.syncing.report import IndexSync
-from bridgehead.runs.syncing.standing import Coming, Standing, all_items, standing_of
+from bridgehead.runs.syncing.standing import Coming, Identities, Standing, all_items, standing_of
 from bridgehead.search import OpenedSpace, open_space
 from bridgehead.search.opening import space_folders
 from bridgehead.vectors import FloatArray
@@ -58,7 +58,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Update:
-    """What is asked of every index: the items of a `side` ("a" or "b"), and how."""
+    """What is asked of every index: the items of a `side` ("a" or "b"), and how; `identities` are shared by all."""
 
     run: RunFolder
     given: FileItems
@@ -66,6 +66,7 @@ class Update:
     delete_missing: bool
     dry_run: bool
     progress: Progress
+    identities: Identities
 
 
 def apply_to(update: Update, heads: str) -> tuple[Outcome, IndexSync]:
@@ -114,7 +115,7 @@ def _compared(update: Update, index: Index, writer: IndexWriter | None) -> Outco
             synced = set(writer.hashes(update.side, SYNC)) if writer else {i.id for i in there if i.origin == SYNC}
         known = load_known_ids(state.attached(KNOWN_IDS))
         kind = state.sides[update.side].kind
-        standing = standing_of(state, update.side, kind, update.given, known, synced)
+        standing = standing_of(state, update.side, kind, update.given, known, synced, update.identities)
     return Outcome(standing, list(standing.failed))
 
 

@@ -11,6 +11,7 @@ from bridgehead.runs.prepare import Progress
 from bridgehead.runs.syncing.applying import Outcome, Update, apply_to
 from bridgehead.runs.syncing.reading import read_file_items
 from bridgehead.runs.syncing.report import IndexSync, SyncReport
+from bridgehead.runs.syncing.standing import Identities
 
 
 def sync_run(
@@ -28,7 +29,9 @@ def sync_run(
     if not heads:
         raise InputFileNotFoundError(f"{run.folder} has no index to sync into; run: bridgehead index {run.folder}")
     given = read_file_items(run.config, file, letter, id)
-    update = Update(run, given, letter, delete_missing, dry_run, progress or _silent)
+    say = progress or _silent
+    identities = Identities(lambda done, total: say("sync", "identities of new molecules", done, total))
+    update = Update(run, given, letter, delete_missing, dry_run, say, identities)
     outcomes = [apply_to(update, name) for name in heads]
     return _report(run, update, outcomes)
 

@@ -4,7 +4,7 @@ What is unchanged is known by the content hash of the index and is never encoded
 (`applying`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,13 +51,39 @@ class Standing:
     same_as: dict[str, str]
 
 
+class Identities:
+    """Identities of molecules, each found once however many indexes ask; `progress(done, total)` is called then."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None = None) -> None:
+        self._progress = progress
+        self._known: dict[str, Identity | str] = {}
+
+    def of(self, texts: Sequence[str]) -> list[Identity | str]:
+        """Return for each SMILES its identity, or why it cannot be read."""
+        asked = [text for text in dict.fromkeys(texts) if text not in self._known]
+        found, failures = identify_all(asked, progress=self._progress)
+        reasons = dict(failures)
+        self._known |= {
+            text: reasons[at] if identity is None else identity
+            for at, (text, identity) in enumerate(zip(asked, found, strict=True))
+        }
+        return [self._known[text] for text in texts]
+
+
 def standing_of(
-    state: IndexState, side: str, kind: str, given: FileItems, known: KnownIds, came_by_sync: Iterable[str]
+    state: IndexState,
+    side: str,
+    kind: str,
+    given: FileItems,
+    known: KnownIds,
+    came_by_sync: Iterable[str],
+    identities: Identities,
 ) -> Standing:
     """Compare the items of a file with one state of an index.
 
     `kind`: what items of the side are ("molecule", "text", "rows"). `known`: which record ids stand for items of
-    the run under other ids. `came_by_sync`: ids of the items of the side that came by sync.
+    the run under other ids. `came_by_sync`: ids of the items of the side that came by sync. `identities`: of
+    molecules, kept from index to index.
     """
     held = _held(state, side, given.items)
     fresh: list[FileItem] = []
@@ -80,7 +106,7 @@ def standing_of(
             )
         else:
             fresh.append(one)
-    coming, unread = _identified(fresh, kind, held)
+    coming, unread = _identified(fresh, kind, held, identities)
     missing = sorted(set(came_by_sync) - given.ids)
     return Standing(coming, unchanged, own, missing, failed + unread, _same_as(state, side, coming))
 
@@ -131,23 +157,20 @@ def _is_same(kind: str, there: Item, text: str) -> bool:
 
 
 def _identified(
-    fresh: Sequence[FileItem], kind: str, held: Mapping[str, Item]
+    fresh: Sequence[FileItem], kind: str, held: Mapping[str, Item], identities: Identities
 ) -> tuple[list[Coming], list[FailedRecord]]:
     """Return the items to write with key and entity, and the molecules that cannot be read."""
-    identities: Sequence[Identity | None] = [None] * len(fresh)
-    failures: list[tuple[int, str]] = []
-    if kind == "molecule" and fresh:
-        identities, failures = identify_all([one.item for one in fresh])
-    unread = dict(failures)
-    coming = []
-    for position, (one, identity) in enumerate(zip(fresh, identities, strict=True)):
-        if position in unread:
+    known = identities.of([one.item for one in fresh]) if kind == "molecule" else [None] * len(fresh)
+    coming: list[Coming] = []
+    unread: list[FailedRecord] = []
+    for one, identity in zip(fresh, known, strict=True):
+        if isinstance(identity, str):
+            unread.append(FailedRecord(one.record, one.id, identity))
             continue
         entity = one.entity or (identity.skeleton if identity else text_entity(one.item) if kind == "text" else None)
         key = identity.exact if identity else None
-        new = one.id not in held
-        coming.append(Coming(one.id, one.item, key, entity, one.names, one.payload, one.record, new))
-    return coming, [FailedRecord(fresh[at].record, fresh[at].id, reason) for at, reason in unread.items()]
+        coming.append(Coming(one.id, one.item, key, entity, one.names, one.payload, one.record, one.id not in held))
+    return coming, unread
 
 
 def _same_as(state: IndexState, side: str, coming: Sequence[Coming]) -> dict[str, str]:
