@@ -129,6 +129,18 @@ def test_a_manifest_that_cannot_be_read_does_not_disturb_who_reads(folder):
         holds(index, FIRST)
 
 
+def test_a_build_that_could_not_be_followed_at_once_is_followed_later(folder, monkeypatch):
+    monkeypatch.setattr("bridgehead.index.open._PAUSE", 0.05)
+    with open_index(folder) as index:
+        build_index(folder, {"b": side_of({"x": 1})}, "m")
+        store = store_of(folder)
+        store.rename(store.with_name("away"))
+        holds(index, FIRST)
+        store.with_name("away").rename(store)
+        time.sleep(0.1)
+        holds(index, {"x": 1})
+
+
 def test_a_closed_index_says_so(folder):
     index = open_index(folder)
     with index.state() as state:

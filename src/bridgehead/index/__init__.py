@@ -1,7 +1,7 @@
-"""Vectors in FAISS beside items in SQLite: built in one go, opened for reading only.
+"""Vectors in FAISS beside items in SQLite: built in one go, searched by many, changed by one writer at a time.
 
-Owns the files of an index and what is found in them by row, id, name, key or words. It sees rows, never a model; how a
-query becomes a row is in `search`.
+Owns the files of an index and what is found in them by row, id, name, key, words or filter. It sees rows, never a
+model; how a query becomes a row is in `search`.
 """
 
 from bridgehead.index.build import IndexFacts, build_index

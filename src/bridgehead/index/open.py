@@ -7,12 +7,14 @@ are mapped, not read. How a query is understood and encoded is not here (`search
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from bridgehead.errors import BridgeheadError, InputFileNotFoundError, MismatchError, RunStateError
+from bridgehead.index.forks import tell_of_forks
 from bridgehead.index.items.records import Item, WordHit
 from bridgehead.index.layout import MANIFEST, read_manifest
 from bridgehead.index.opened import OpenBuild
@@ -23,6 +25,9 @@ from bridgehead.index.where import FieldFacts, Where
 from bridgehead.vectors import FloatArray, IntArray
 
 __all__ = ["Index", "IndexState", "SideFacts", "open_index"]
+
+_PAUSE = 1.0
+"""Seconds until a manifest is looked at again that could not be followed."""
 
 
 class Index:
@@ -40,7 +45,9 @@ class Index:
         self._build = build
         self._stamp = stamp
         self._superseded = False
+        self._not_before = 0.0
         self._lock = threading.Lock()
+        tell_of_forks(self)
 
     def __enter__(self) -> "Index":
         return self
@@ -85,23 +92,37 @@ class Index:
                     raise
 
     def _follow(self) -> None:
-        """Go on to the build that the manifest names now, if that is another one of the same model."""
-        if _stamp(self._manifest) == self._stamp:
+        """Go on to the build that the manifest names now, if that is another one of the same model.
+
+        One thread opens it; others go on with the build before until it is there.
+        """
+        if _stamp(self._manifest) == self._stamp or time.monotonic() < self._not_before:
             return
-        with self._lock:
-            stamp = _stamp(self._manifest)
-            if stamp == self._stamp:
-                return
-            try:
-                build = _followed(self.folder, self._build)
-            except (BridgeheadError, OSError):
-                # What is there cannot be read; what is open can.
-                build = self._build
-            self._superseded = build is None
-            if build is not None and build is not self._build:
-                self._build, before = build, self._build
-                before.close()
-            self._stamp = stamp
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._follow_now(_stamp(self._manifest))
+        finally:
+            self._lock.release()
+
+    def _follow_now(self, stamp: object) -> None:
+        if stamp == self._stamp:
+            return
+        try:
+            build = _followed(self.folder, self._build)
+        except (BridgeheadError, OSError):
+            # What is there cannot be read; what is open can. It may be better in a while.
+            self._not_before = time.monotonic() + _PAUSE
+            return
+        self._superseded = build is None
+        if build is not None and build is not self._build:
+            self._build, before = build, self._build
+            before.close()
+        self._stamp = stamp
+
+    def after_fork(self) -> None:
+        """Take a lock of its own in a forked child."""
+        self._lock = threading.Lock()
 
     @property
     def sides(self) -> dict[str, SideFacts]:

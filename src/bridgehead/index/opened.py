@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from bridgehead.errors import InputFileNotFoundError, RunStateError
+from bridgehead.index.forks import tell_of_forks
 from bridgehead.index.growth import Growth
 from bridgehead.index.items.lookup import ItemLookup
 from bridgehead.index.items.readers import Readers
@@ -63,6 +64,7 @@ class OpenBuild:
         self.readers = Readers(self._store)
         self._lock = threading.Lock()
         self._tracked: Tracked | None = None
+        tell_of_forks(self)
         self._remembered: OrderedDict[object, IntArray] = OrderedDict()
         try:
             with self.readers.transaction() as connection:
@@ -151,8 +153,8 @@ class OpenBuild:
             while sum(kept.nbytes for kept in self._remembered.values()) > _MOST_REMEMBERED:
                 self._remembered.popitem(last=False)
 
-    def renew_lock(self) -> None:
-        """Take a lock of its own, in a forked child: that of the parent may be held for ever."""
+    def after_fork(self) -> None:
+        """Take a lock of its own in a forked child."""
         self._lock = threading.Lock()
 
 

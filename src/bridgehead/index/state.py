@@ -78,11 +78,11 @@ class IndexState:
 
     def rank_of(self, side: str, query_row: Any, number: int) -> int:
         """Return the exact rank (from 1) of an item of `side` for one query row (d,): see `SideView.rank_of`."""
-        return self._view(side).rank_of(query_row, self._held(side, number))
+        return self._view(side).rank_of(query_row, int(number))
 
     def row(self, side: str, number: int) -> FloatArray:
         """Return the stored row (d,) of an item, float32 of unit length (or zero)."""
-        return self._view(side).row(self._held(side, number))
+        return self._view(side).row(int(number))
 
     def rows(self, side: str, numbers: Iterable[int]) -> FloatArray:
         """Return the stored rows (m, d) of items, in the order of `numbers`, float32 of unit length (or zero)."""
@@ -155,8 +155,3 @@ class IndexState:
 
     def _view(self, side: str) -> SideView:
         return self._tracked.views[self.side_named(side)]
-
-    def _held(self, side: str, number: int) -> int:
-        if int(number) not in self._view(side):
-            raise ArgumentError(f"side {self.side_named(side)} has no item of number {number}")
-        return int(number)

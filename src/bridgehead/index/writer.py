@@ -5,11 +5,9 @@ was acknowledged and nothing else. Vectors of the build are not touched: readers
 added since, until `compact` writes a new build. Not about encoding, or about which items there should be.
 """
 
-import ctypes
 import os
 import shutil
 import sqlite3
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +19,7 @@ from bridgehead.errors import ArgumentError, MismatchError, RunStateError, Shape
 from bridgehead.files import folder_lock
 from bridgehead.index.build import IndexFacts, write_manifest
 from bridgehead.index.compaction import COMPACTING, write_compacted
+from bridgehead.index.forks import never_close, tell_of_forks
 from bridgehead.index.items.changes import ItemChanges, Written
 from bridgehead.index.items.content import words_probe
 from bridgehead.index.items.journal import close_written, open_for_writing
@@ -54,7 +53,7 @@ class IndexWriter:
             self._open()
             self._remove_leftovers()
             self._stack = stack.pop_all()
-        _WRITERS.add(self)
+        tell_of_forks(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -204,19 +203,8 @@ class IndexWriter:
         known = ", ".join(f"{content['name']!r} ({letter})" for letter, content in sides.items())
         raise ArgumentError(f"there is no side {side!r} in this index; expected one of: {known}")
 
-    def _forget(self) -> None:
+    def after_fork(self) -> None:
         """Drop the connection in a forked child without closing it: it is the parent's."""
         if self.connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
+            never_close(self.connection)
             self.connection = None
-
-
-_WRITERS: "weakref.WeakSet[IndexWriter]" = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for writer in list(_WRITERS):
-        writer._forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)

@@ -5,16 +5,15 @@ opens its own. Nothing is ever written here, and no write permission is needed: 
 log is not there, in a folder where none can be made, is read as one that nobody writes until a log appears.
 """
 
-import ctypes
 import os
 import sqlite3
 import threading
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bridgehead.errors import BridgeheadError, RunBusyError, RunStateError
+from bridgehead.index.forks import never_close, tell_of_forks
 from bridgehead.index.items.schema import connect, is_whole
 
 _KEPT = 8
@@ -31,7 +30,7 @@ class Readers:
         if path.is_file() and not is_whole(path):
             raise RunStateError(f"{path} is damaged (it was cut off); build the index again")
         self._renew()
-        _POOLS.add(self)
+        tell_of_forks(self)
         with self.transaction():
             pass
 
@@ -130,7 +129,7 @@ class Readers:
             while True:
                 if self._closed:
                     raise RunStateError("this index was closed; open it again")
-                if self._frozen is not None and self._frozen != self._stamp():
+                if self._frozen is not None and self._stamp() not in (self._frozen, ()):
                     self._frozen = None
                     self._drop_all()
                 if self._free:
@@ -155,39 +154,30 @@ class Readers:
         except sqlite3.OperationalError as error:
             connection.close()
             stamp = self._stamp()
-            if _code(error) not in _NEEDS_WRITING or stamp[-1] is not None:
+            if _code(error) not in _NEEDS_WRITING or not stamp or stamp[-1] is not None:
                 raise
             connection = connect(self._path, "ro&immutable=1")
             self._frozen = stamp
         return connection
 
     def _stamp(self) -> tuple[object, ...]:
-        """Return what differs when the file is written, and last the size of its log, None for none or an empty one."""
-        found = os.stat(self._path)
-        try:
-            log = os.stat(f"{self._path}-wal").st_size or None
-        except OSError:
-            log = None
-        return found.st_mtime_ns, found.st_size, found.st_ino, log
+        """Return what differs when the file is written, and last the size of its log, None for none or an empty one.
 
-    def forget(self) -> None:
+        Nothing at all when the file is gone.
+        """
+        try:
+            found = os.stat(self._path)
+            log = os.stat(f"{self._path}-wal").st_size if os.path.exists(f"{self._path}-wal") else 0
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino, log or None
+
+    def after_fork(self) -> None:
         """Drop all connections without closing them: in a forked child they are those of its parent."""
         for connection in (*self._free, *self._in_use):
-            # Never freed, since closing in the child would touch locks and files that the parent goes on with.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+            never_close(connection)
         self._renew()
 
 
 def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-_POOLS: "weakref.WeakSet[Readers]" = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for readers in list(_POOLS):
-        readers.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
