@@ -166,3 +166,22 @@ def test_rows_beside_fingerprints_on_one_side(tmp_path):
     )  # fmt: skip
     run = RunFolder.of(made, tmp_path / "run")
     assert runs.run(run).record("encode")["a"]["n_columns"] > 20
+
+
+def test_new_items_find_their_rows_in_the_file_by_the_ids_of_the_file(tmp_path):
+    left, right = by_id(tmp_path, "a.npz", LEFT), by_id(tmp_path, "b.npz", RIGHT)
+    rows = [[f"r{n}", f"spectrum {n}", f"image {n}", f"label {n}"] for n in range(N)]
+    run = RunFolder.of(config(table(tmp_path, rows[:N_ITEMS]), **settings(left, right)), tmp_path / "run")
+    runs.index(run)
+    more = [*rows[N_ITEMS:], ["r99", "spectrum 99", "image 99", "label 99"]]
+    file = write_table(tmp_path / "more.csv", more, ["id", "spectrum", "image", "label"])
+    for side, prefix in (("a", ""), ("b", "image:")):
+        report = runs.sync(run, file, side=side)
+        assert (report.added, [one.id for one in report.failed]) == (12, [f"{prefix}r99"])
+        heads = NumpyHeads.load(run.path("heads.safetensors"))
+        expected = heads.project_a(LEFT[[50]]) if side == "a" else heads.project_b(RIGHT[[50]])
+        assert row_of(run, side, f"{prefix}r50") == pytest.approx(expected[0], abs=2e-3)
+    before = row_of(run, "b", "image:r50")
+    run = RunFolder.of(config(table(tmp_path, rows[: N_ITEMS - 1]), **settings(left, right)), run.folder)
+    assert runs.index(run)["synced"]["evaluated"] == {"a": 12, "b": 12}
+    assert row_of(run, "b", "image:r50").any() and not (row_of(run, "b", "image:r50") == before).all()

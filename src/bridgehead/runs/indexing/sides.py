@@ -75,6 +75,11 @@ def index_id(config: RunConfig, side: str, id_: str) -> str:
     return id_ if side == "a" or id_.startswith(prefix) else prefix + id_
 
 
+def file_id(config: RunConfig, side: str, id_: str) -> str:
+    """Return what files call the item that an index holds under `id_`: encoders that look rows up know it so."""
+    return id_ if side == "a" else id_.removeprefix(f"{config.pairs.b}:")
+
+
 def index_side(
     config: RunConfig,
     side: str,

@@ -33,7 +33,7 @@ from bridgehead.runs.indexing.saved_queries import (
     hits_before,
     saved_queries,
 )
-from bridgehead.runs.indexing.sides import Entry, index_side
+from bridgehead.runs.indexing.sides import Entry, file_id, index_side
 from bridgehead.runs.work import Work
 from bridgehead.search import canary_attachments, model_attachment, model_fingerprint, open_space
 from bridgehead.search.references import REFERENCES, reference_attachment
@@ -209,7 +209,11 @@ def _rows_of(work: Work, model: Model, side: str, items: Sequence[Any]) -> tuple
     if not items:
         return np.zeros((0, model.heads.embed_dim), dtype=np.float32), 0
     encoded = encode_items(
-        work.run, model.encoders[side], [item.item for item in items], [item.id for item in items], work.progress
+        work.run,
+        model.encoders[side],
+        [item.item for item in items],
+        [file_id(work.run.config, side, item.id) for item in items],
+        work.progress,
     )
     return spread(model.project(side, encoded.rows), encoded.index, len(items)), len(encoded.failures)
 

@@ -19,7 +19,7 @@ from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.indexing.carried import SYNC
 from bridgehead.runs.indexing.known_ids import KNOWN_IDS, load_known_ids
 from bridgehead.runs.indexing.rows import Model
-from bridgehead.runs.indexing.sides import index_side
+from bridgehead.runs.indexing.sides import file_id, index_side
 from bridgehead.runs.indexing.stage import vector_plan
 from bridgehead.runs.prepare import Progress
 from bridgehead.runs.syncing.far import FarItem, Training, training_of
@@ -164,12 +164,14 @@ def _encoded(
 
     encoded = encoder.encode(
         [one.item for one in block],
-        ids=[one.id for one in block],
+        ids=[file_id(update.run.config, update.side, one.id) for one in block],
         # A dry run writes nothing, rows that are kept for the next time included.
         cache=None if update.dry_run else RowCache(update.run.cache),
         progress=step,
     )
-    outcome.failed += [FailedRecord(block[one.index].record, one.id, one.reason) for one in encoded.failures]
+    outcome.failed += [
+        FailedRecord(block[one.index].record, block[one.index].id, one.reason) for one in encoded.failures
+    ]
     model = Model({update.side: encoder}, space.heads)  # type: ignore[arg-type]
     return model.project(update.side, encoded.rows), [block[position] for position in encoded.index.tolist()]
 
