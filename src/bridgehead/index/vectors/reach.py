@@ -57,7 +57,9 @@ class Reach:
         ]
 
     def _valid(self, found: IntArray) -> IntArray:
-        found = np.unique(found[(found >= 0) & (found < self.base.found.ntotal)])
+        found = np.sort(found[(found >= 0) & (found < self.base.found.ntotal)])
+        if (found[1:] == found[:-1]).any():
+            found = np.unique(found)
         if self.base.twins is None:
             return found
         found = np.sort(self.base.twins.expanded(found))
