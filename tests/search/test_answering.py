@@ -1,15 +1,21 @@
 """Many queries at once give what each gives alone; neighbours, items and rows of a space."""
 
+import itertools
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from bridgehead.encode import make_encoder
 from bridgehead.errors import ArgumentError, BridgeheadError, EncoderError, StructureError, UnknownIdError
 from bridgehead.index import IndexSide, build_index, open_index
+from bridgehead.index.writer import IndexWriter
 from bridgehead.search import Query, Space
-from lettered_space import N_LEFT, Biased, Letters
+from bridgehead.vectors import unit_rows
+from lettered_space import N_LEFT, N_RIGHT, Biased, Letters, lettered_space
+from tiny_models import write_bert
 
 MIXED = [
     Query("abc"), Query("aab bd", k=3), Query("l3"), Query("zz"), Query("nothing???", of="left"), Query("d", of="left"),
@@ -199,3 +205,57 @@ def test_an_answer_without_hits_says_why(lettered):
         lettered.answer("abc", offset=60).note == lettered.answer("zz", offset=60).note == "there is no hit number 61"
     )
     assert lettered.answer("abc").note == ""
+
+
+def test_an_answer_is_of_one_state_while_items_come_and_go(tmp_path):
+    space = lettered_space(tmp_path)
+    stop = threading.Event()
+
+    def write():
+        # Each of these is one transaction: whoever sees one of the two items sees the other.
+        pair = IndexSide("right", Letters().encode(["abc", "abc"]).rows, ["abc new", "abc new"], ["n1", "n2"])
+        with IndexWriter(tmp_path) as writer:
+            while not stop.is_set():
+                writer.put("b", pair)
+                writer.delete("b", ["n1", "n2"])
+                changes.append(1)
+
+    changes, seen = [], set()
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        for mode in itertools.islice(itertools.cycle(("space", "words", "hybrid")), 3000):
+            answer = space.answer("abc", k=1000, mode=mode, explain=True)
+            new = [hit.id for hit in answer.hits if hit.id.startswith("n")]
+            assert new in ([], ["n1", "n2"]) and answer.n_searched == N_RIGHT + len(new)
+            seen.add(len(new))
+            if len(changes) >= 30 and len(seen) == 2:
+                break
+    finally:
+        stop.set()
+        writing.join()
+        space.close()
+    assert seen == {0, 2}
+
+
+@pytest.mark.slow
+def test_with_a_neural_encoder_answers_together_are_those_of_each_within_rounding(tmp_path):
+    encoder = make_encoder(f"text:hf={write_bert(tmp_path / 'bert')}", batch_size=4)
+    words = [
+        "pain",
+        "fever and pain",
+        "a beta blocker",
+        "opens the airways",
+        "c",
+        "kills bacteria in the wall",
+        "x y z",
+    ]
+    rows = encoder.encode(words).rows
+    heads = SimpleNamespace(project_a=unit_rows, project_b=unit_rows)
+    sides = {side: IndexSide(side, unit_rows(rows), words, list(words)) for side in "ab"}
+    build_index(tmp_path / "index", sides, "m")
+    with Space(open_index(tmp_path / "index"), encoder, encoder, heads) as space:
+        queries = [Query(f"{word} more", k=3) for word in words]
+        for together, query in zip(space.answer_all(queries), queries, strict=True):
+            alone = space.answer_all([query])[0]
+            assert [hit.score for hit in together.hits] == pytest.approx([h.score for h in alone.hits], abs=1e-5)

@@ -1,6 +1,6 @@
 """The command `search`: one query in and a table out, or a file of queries in and a file of hits out.
 
-This module is not about finding anything (`Space.answer`, `search_file`) or about the table (`hits`).
+This module is not about finding anything (`Space.answer`, `Space.search_file`) or about the table (`hits`).
 """
 
 import shutil
@@ -140,12 +140,10 @@ def _check_usage(query: str | None, queries: Path | None, out: Path | None, offs
 
 
 def _search_file(current: "Session", space: Any, queries: Path, out: Path, heads: Heads, asked: dict[str, Any]) -> None:
-    from bridgehead.search.batch import search_file
-
     def tell(done: int, total: int) -> None:
         current.progress("search", "queries", done, total or None)
 
-    report = search_file(space, queries, out, progress=tell, **asked)
+    report = space.search_file(queries, out, progress=tell, **asked)
     current.show({"queries": queries, "heads": heads.value, **asked, "report": report}, report.lines())
 
 
@@ -160,7 +158,7 @@ def _lines(answer: Any, space: Any, folder: Path) -> list[str]:
 
     side = next(side for side, name in space.names.items() if name == answer.of)
     kind = space.kinds[side]
-    said = hits.reading_lines(answer)
+    said = [*hits.reading_lines(answer), *filter(None, [getattr(space, "model_note", "")])]
     columns = hits.hit_columns(answer.hits, answer.of, kind, hits.partner_columns(folder).get(side))
     if not sys.stdout.isatty():
         return [*(f"# {line}" for line in said), *hits.tab_separated(columns + hits.reason_columns(answer.hits))]

@@ -5,6 +5,7 @@ each other is in `opening`; how a query is understood in `reading`.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bridgehead.errors import BridgeheadError, UnknownIdError
@@ -20,6 +21,7 @@ from bridgehead.vectors import FloatArray
 
 if TYPE_CHECKING:
     from bridgehead.index.structures import Verify
+    from bridgehead.search.batch import BatchReport
     from bridgehead.search.classify import Classified
 
 
@@ -102,6 +104,12 @@ class Space:
             without = item.number if target == item.side else None
             asked = Asked(query, reading, target, words_of(self, reading), without=without)
             return _or_raise(answers_to(self, state, [asked])[0])
+
+    def search_file(self, queries: str | Path, out: str | Path, k: int = 10, **options: Any) -> "BatchReport":
+        """Search with every query of a file and write all hits to the parquet file `out`; see `batch.search_file`."""
+        from bridgehead.search.batch import search_file
+
+        return search_file(self, queries, out, k, **options)
 
     def item(self, id: str, side: str | None = None) -> Item:
         """Return the item of an id, of `side` or of the first that has one; raises `UnknownIdError`."""
