@@ -91,11 +91,10 @@ function purpose(facts) {
   return `Give an item of one side, and find what belongs to it on the other: ${facts.sides.map((side) => side.name).join(" or ")}.`;
 }
 
-/* Grey cards where hits will be; nothing for screen readers, who are told that it searches. */
+/* Grey shapes where hits will be; nothing for screen readers, who are told that it searches. */
 export function showSkeleton(place) {
   const bone = (name) => h("div", { class: `bone ${name}` });
   const drawn = isMolecule(place.dataset.of) || !sideOf(place.dataset.of);
-  return fill(place, h("div", { class: "skeleton", "aria-hidden": "true" }, Array.from({ length: 5 }, () =>
-    h("div", { class: `card ${drawn ? "drawn" : "worded"}` }, h("span", { class: "rank" }), drawn ? bone("plate") : null,
-      h("div", { class: "what" }, bone("line short"), bone("line"), bone("line")), h("div", { class: "closeness" }, bone("line"))))));
+  const ghost = () => h("div", { class: "ghost" }, drawn ? bone("picture") : null, h("div", { class: "lines" }, bone("line short"), bone("line"), bone("line")));
+  return fill(place, h("div", { class: "skeleton", "aria-hidden": "true" }, Array.from({ length: 5 }, ghost)));
 }
