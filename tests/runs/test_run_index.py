@@ -128,7 +128,7 @@ def test_heads_of_another_training_wait_until_the_index_is_built_again(copied, h
         own, other = other, own
     own.write_bytes(other.read_bytes())
     with open_space(copied.folder, heads) as space:
-        assert "holds another model than the one" in space.model_note
+        assert "another model now" in space.model_note
         assert space.answer("Aspirin", k=5).hits == before
 
 

@@ -107,8 +107,8 @@ def _space_of(own: Path, index: Path, opened: Index, folder: Path) -> OpenedSpac
     space = OpenedSpace(own, index, opened, encoders["a"], encoders["b"], heads)
     if not same_model(folder, own):
         space.model_note = (
-            f"{own} holds another model than the one that {index} was built with; this one searches until the index is "
-            "built again"
+            "the run has another model now than the one that its index was built with, which searches on until the "
+            "index is built again"
         )
     return space
 
