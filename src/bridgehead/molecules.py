@@ -98,7 +98,7 @@ def parse_pattern(smarts: str) -> Any:
         raise StructureError(f"{_short(text)!r} is no SMARTS; {expected}")
     if text.count("$(") > _MAX_RECURSIVE:
         raise StructureError(f"{_short(text)!r} holds $(...) more than {_MAX_RECURSIVE} times; write it with fewer")
-    with base.CaptureErrorLog() as log:
+    with base.BlockLogs(), base.CaptureErrorLog() as log:
         query = _attempt(chem.MolFromSmarts, text, True)
         written = str(log.messages)
     if query is None:
@@ -247,7 +247,7 @@ def _rdkit() -> tuple[Any, Any]:
 def _reason(text: str) -> str:
     """Ask RDKit why a SMILES was refused."""
     chem, base = _rdkit()
-    with base.CaptureErrorLog() as log:
+    with base.BlockLogs(), base.CaptureErrorLog() as log:
         unchecked = _attempt(chem.MolFromSmiles, text, False)
         written = str(log.messages)
     if unchecked is not None:
