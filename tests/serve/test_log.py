@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 
 from bridgehead.serve.log import RequestLog
 from bridgehead.serve.settings import ServeSettings
@@ -37,6 +38,25 @@ def test_what_was_asked_stands_there_where_that_is_wanted(small_index):
     assert lines[0]["asked"] == {"q": "a secret of o\n{}"}
     assert lines[1]["path"] == "/items/another-secret" and lines[1]["asked"] is None
     assert "no side 'secret'" in lines[2]["message"]
+
+
+def test_a_reader_that_stalls_holds_up_nobody():
+    class Stalled(io.StringIO):
+        def write(self, text):
+            assert may.wait(20)
+            return super().write(text)
+
+    may, stream = threading.Event(), Stalled()
+    log = RequestLog(False, stream)
+    for number in range(12_000):
+        log.write("info", {"number": number})
+    may.set()
+    log.flush(20)
+    log.write("info", {"number": "last"})
+    log.flush(20)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["number"] for line in lines[:-1]] == list(range(len(lines) - 1))
+    assert lines[-1]["lines_left_out"] == 12_000 - (len(lines) - 1) > 0
 
 
 def test_a_log_that_cannot_be_written_ends_nothing(small_index):

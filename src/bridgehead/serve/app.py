@@ -42,7 +42,8 @@ def make_app(
     calls itself this machine is refused), None for any. `log`: where requests are told, by default to standard error.
     """
     settings = settings or ServeSettings()
-    service = Service(holder, settings)
+    log = log or RequestLog(settings.log_queries)
+    service = Service(holder, settings, log)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -51,6 +52,7 @@ def make_app(
             yield
         finally:
             await service.stop()
+            log.flush()
 
     app = FastAPI(
         title="bridgehead", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None,
@@ -60,7 +62,6 @@ def make_app(
     app.state.read_seconds = settings.read_seconds
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
-    log = log or RequestLog(settings.log_queries)
 
     def told(exchange: Exchange) -> None:
         service.measures.told(exchange.route, exchange.status, exchange.seconds)

@@ -19,6 +19,7 @@ from bridgehead.serve.asking import Question, bodies, stored_item, warm_up
 from bridgehead.serve.content import json_bytes
 from bridgehead.serve.holder import SpaceHolder
 from bridgehead.serve.lanes import Lane, Receive, over_time
+from bridgehead.serve.log import RequestLog, places
 from bridgehead.serve.measures import Measures, TimedEncoder
 from bridgehead.serve.pictures import Pictures
 from bridgehead.serve.sandbox import Sandbox
@@ -31,8 +32,8 @@ Call = Callable[[Any], Any]
 class Service:
     """The space in `holder` behind its queues; `start` and `stop` are called in the event loop."""
 
-    def __init__(self, holder: SpaceHolder, settings: ServeSettings) -> None:
-        self.holder, self.settings = holder, settings
+    def __init__(self, holder: SpaceHolder, settings: ServeSettings, log: RequestLog) -> None:
+        self.holder, self.settings, self.log = holder, settings, log
         self.measures = Measures()
         self.draining = False
         limits = (settings.time_limit, settings.retry_after)
@@ -162,9 +163,13 @@ class Service:
     async def _look_out(self) -> None:
         while True:
             await asyncio.sleep(self.settings.look_seconds)
-            with contextlib.suppress(Exception):
+            try:
                 if await asyncio.to_thread(self.holder.follow):
                     self.measures.exchanges.inc()
+                    self.log.write("info", {"event": "exchange"})
+            except Exception as error:
+                # The space that serves goes on; the next look may find that the other one can be opened.
+                self.log.write("error", {"event": "exchange", "error": type(error).__name__, "at": places(error)})
 
 
 def _caught(work: Call, space: Any) -> Any:
