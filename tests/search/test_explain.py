@@ -1,10 +1,14 @@
 """Why a hit is there, against plain loops over training pairs and lists."""
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bridgehead.search import References
-from lettered_space import TRAINED
+from bridgehead.index import build_index
+from bridgehead.search import REFERENCES, References, reference_attachment
+from lettered_space import N_LEFT, N_RIGHT, TRAINED, lettered_space, side
 
 QUERIES = [("abc", {}), ("aab bd", {"of": "left"}), ("l4", {}), ("l4", {"of": "left"}), ("d cc", {"mode": "hybrid"})]
 
@@ -80,3 +84,26 @@ def test_an_index_without_references_has_no_percentile_and_no_pair(ngrams):
     hit = ngrams.space.answer("inhibits the kinase", explain=True).hits[0]
     assert hit.percentile is None and hit.explanation.percentile is None and hit.explanation.nearest_pair is None
     assert hit.explanation.similarity == hit.score
+
+
+def test_references_outlive_the_files_of_a_build_that_was_replaced(tmp_path):
+    with lettered_space(tmp_path) as space:
+        before = space.answer("abc", explain=True)
+        for folder in tmp_path.glob("build-*"):
+            shutil.rmtree(folder / "attached")
+        assert space.answer("abc", explain=True) == before and before.hits[0].percentile is not None
+
+
+def test_references_are_those_of_the_new_build(tmp_path):
+    with lettered_space(tmp_path) as space:
+        before = space.answer("abc").hits[0].percentile
+        rows = {side: np.ones((n, 8)) + 0.1 * np.eye(n, 8) for side, n in (("a", N_LEFT), ("b", N_RIGHT))}
+        sides = {
+            letter: replace(side(name, len(rows[letter]), 1), rows=rows[letter])
+            for letter, name in (("a", "left"), ("b", "right"))
+        }
+        references = reference_attachment(rows["a"], rows["b"], TRAINED)
+        build_index(tmp_path, sides, "model", attachments={REFERENCES: references})
+        found = space.answer("abc").hits[0]
+        assert found.percentile != before
+        assert found.percentile == References.load(space.index.attached(REFERENCES)).percentile("a", "b", found.score)

@@ -110,21 +110,23 @@ class References:
 
 
 class KnownReferences:
-    """References of the builds that an index has had, each read once."""
+    """The references of an index, read again when a new build has taken the place of the one they are of."""
 
     def __init__(self) -> None:
-        self._known: dict[str, References | None] = {}
+        self._known: tuple[Path, References] | None = None
 
     def of(self, state: IndexState) -> References | None:
-        """Return the references of the build of a state, None where it carries none."""
-        folder = state.attached(REFERENCES)
+        """Return the references of the build of a state, None where it carries none.
+
+        Those that were read last stay when their files are gone, as the files of a build are that was replaced.
+        """
+        folder, known = state.attached(REFERENCES), self._known
+        if known is not None and folder in (None, known[0]):
+            return known[1]
         if folder is None:
             return None
-        key = str(folder)
-        if key not in self._known:
-            # Read whole, so it lasts when the build's folder is gone.
-            self._known[key] = References.load(folder)
-        return self._known[key]
+        self._known = known = (folder, References.load(folder))
+        return known[1]
 
 
 def _checked_pairs(pairs: Any, sizes: tuple[int, int]) -> IntArray:

@@ -46,6 +46,9 @@ class Space:
         self.encoders = {"a": encoder_a, "b": encoder_b}
         self.verify_substructure: Verify | None = None
         self.references = KnownReferences()
+        with index.state() as state:
+            # Now, while the files of this build are there.
+            self.references.of(state)
         self.names = dict(names or {side: facts.name for side, facts in index.sides.items()})
         self.kinds = dict(kinds or {side: facts.kind for side, facts in index.sides.items()})
 
