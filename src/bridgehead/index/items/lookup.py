@@ -112,37 +112,23 @@ class ItemLookup:
         query without a word finds nothing. Raises `ArgumentError` (k < 1, offset < 0).
         """
         check_page(k, offset)
+        page = (min(int(k), _MOST_HITS), min(int(offset), _MOST_HITS))
+        within, values = "", []
+        if allowed is not None:
+            # The plus sign keeps FTS5 from searching once for each number.
+            within, values = " AND +rowid IN (SELECT value FROM json_each(?))", [json.dumps(allowed.tolist())]
         for every_term in (True, False):
             expression = match_expression(query, every_term)
             if not expression:
                 return []
-            if allowed is not None:
-                found, any_at_all = self._among(expression, side, k, offset, allowed)
-            else:
-                found, any_at_all = self._best(expression, side, k, offset)
-            if any_at_all:
-                return found
+            match = f"FROM words_{side} WHERE words_{side} MATCH ?{within}"
+            if self.rows(f"SELECT 1 {match} LIMIT 1", (expression, *values)):
+                # Rounded, so that what is tied to 1e-12 comes in the order of numbers.
+                cost = f"round(bm25(words_{side}), 12) AS cost"
+                statement = f"SELECT rowid, {cost} {match} ORDER BY cost, rowid LIMIT ? OFFSET ?"
+                found = self.rows(statement, (expression, *values, *page))
+                return [WordHit(int(number), max(0.0, -float(cost))) for number, cost in found]
         return []
-
-    def _best(self, expression: str, side: str, k: int, offset: int) -> tuple[list[WordHit], bool]:
-        """Return a page of hits, and whether anything matches at all."""
-        match = f"FROM words_{side} WHERE words_{side} MATCH ?"
-        if not self.rows(f"SELECT 1 {match} LIMIT 1", (expression,)):
-            return [], False
-        statement = f"SELECT rowid, {_cost(side)} AS cost {match} ORDER BY cost, rowid LIMIT ? OFFSET ?"
-        page = (min(int(k), _MOST_HITS), min(int(offset), _MOST_HITS))
-        return [_hit(*record) for record in self.rows(statement, (expression, *page))], True
-
-    def _among(self, expression: str, side: str, k: int, offset: int, allowed: IntArray) -> tuple[list[WordHit], bool]:
-        """Return a page of the hits that are in `allowed`, and whether there is any."""
-        match = f"FROM words_{side} WHERE words_{side} MATCH ?"
-        found = np.array(self.rows(f"SELECT rowid {match}", (expression,)), dtype=np.int64).reshape(-1)
-        if not np.isin(found, allowed).any():
-            return [], False
-        records = self.rows(f"SELECT rowid, {_cost(side)} {match}", (expression,))
-        kept = np.isin(np.array([number for number, _ in records], dtype=np.int64), allowed)
-        best = sorted((cost, number) for (number, cost), keep in zip(records, kept.tolist(), strict=True) if keep)
-        return [_hit(number, cost) for cost, number in best[offset : offset + k]], True
 
     def word_text(self, number: int) -> str:
         """Return the words of an item as they are indexed, "" where it has none."""
@@ -157,12 +143,3 @@ class ItemLookup:
             return read(record)
         except (zlib.error, json.JSONDecodeError, UnicodeDecodeError, IndexError) as error:
             raise RunStateError(f"{self.path} is damaged ({error}); build the index again") from error
-
-
-def _cost(side: str) -> str:
-    # Rounded, so that what is tied to 1e-12 comes in the order of numbers.
-    return f"round(bm25(words_{side}), 12)"
-
-
-def _hit(number: int, cost: float) -> WordHit:
-    return WordHit(int(number), max(0.0, -float(cost)))
