@@ -17,7 +17,7 @@ from bridgehead.runs.indexing.sides import text_entity
 from bridgehead.runs.syncing.reading import FailedRecord, FileItem, FileItems
 
 _BLOCK = 2000
-_BULK_SHARE = 8
+_BULK_SHARE = 3
 
 
 @dataclass(frozen=True)
