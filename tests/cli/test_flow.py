@@ -82,10 +82,10 @@ def test_a_search_gives_what_the_library_gives(finished, query, heads):
 def test_words_find_molecules_and_a_structure_finds_texts(finished):
     config, _ = finished
     header, *rows = [line.split("\t") for line in call("search", config, "carries an amine").stdout.splitlines()[1:]]
-    assert header == ["rank", "score", "id", "SMILES", "description"] and len(rows) == 10
+    assert header == ["rank", "score", "percentile", "id", "SMILES", "description"] and len(rows) == 10
     found = call("search", config, "Nc1ccccc1", "-k", "1").stdout.splitlines()
     assert found[0] == "# read as the structure Nc1ccccc1; add --as text to search for the words; searching text"
-    assert found[1] == "rank\tscore\tid\ttext"
+    assert found[1] == "rank\tscore\tpercentile\tid\ttext"
     assert call("search", config, "zzz", "--of", "spectrum").exit_code == 1
     assert call("search", config, " ").exit_code == 1
     assert len(result("search", config, "amine", "-k", "1000")["hits"]) == 40

@@ -56,7 +56,7 @@ def search(
         str | None,
         typer.Option(
             metavar="CONDITION",
-            help='A condition on the fields of hits: "ic50_nM < 100 and not (source in (a, b))".',
+            help="A condition on the fields of hits: \"ic50_nM < 100 and kind in ('drug', 'toxin')\".",
             show_default=False,
         ),
     ] = None,

@@ -15,6 +15,7 @@ from bridgehead.search.references import References
 from bridgehead.vectors import FloatArray, IntArray
 
 _BLOCK = 16_384
+_CELLS = 1 << 22
 _DECIMALS = 6
 _SCORE_DECIMALS = 12
 Floats = npt.NDArray[np.float64]
@@ -122,8 +123,9 @@ def _nearest(state: IndexState, side: str, ends: IntArray, to_query: FloatArray,
     best = np.full(len(hits), -np.inf, dtype=np.float32)
     chosen = np.zeros(len(hits), dtype=np.int64)
     order = np.argsort(ends, kind="stable")
-    for start in range(0, len(order), _BLOCK):
-        part = order[start : start + _BLOCK]
+    step = max(1, min(_BLOCK, _CELLS // len(hits)))
+    for start in range(0, len(order), step):
+        part = order[start : start + step]
         distinct, position = np.unique(ends[part], return_inverse=True)
         to_hit = (hits @ state.rows(side, distinct).T)[:, position]
         joint = np.round(np.minimum(to_hit, to_query[part]), _DECIMALS)
