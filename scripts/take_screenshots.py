@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -107,13 +108,18 @@ def taken(browser: Any, home: str, shot: Shot) -> bytes:
 def small(picture: bytes) -> bytes:
     """Return the picture as a PNG of 256 colours: the most frequent ones as they are, rare ones (a red atom) nearly."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
-    counts = sorted(image.getcolors(image.width * image.height) or [], reverse=True)
-    frequent = [channel for _, colour in counts[:FREQUENT] for channel in colour]
+    colours, place, counts = np.unique(
+        np.asarray(image).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
+    )
+    frequent = colours[np.argsort(-counts, kind="stable")[:FREQUENT]]
     spread = image.quantize(256 - FREQUENT, method=Image.Quantize.MAXCOVERAGE).getpalette() or []
-    palette = Image.new("P", (1, 1))
-    palette.putpalette((frequent + spread)[: 3 * 256])
+    palette = np.concatenate([frequent, np.array(spread, dtype=np.uint8).reshape(-1, 3)])[:256]
+    # Pillow's own mapping to a palette is approximate and tints the ground.
+    apart = ((colours[:, None, :].astype(np.int64) - palette) ** 2).sum(axis=2)
+    indexed = Image.fromarray(apart.argmin(axis=1)[place].astype(np.uint8).reshape(image.height, image.width), "P")
+    indexed.putpalette(palette.tobytes())
     out = io.BytesIO()
-    image.quantize(palette=palette, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    indexed.save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

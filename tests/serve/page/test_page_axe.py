@@ -33,8 +33,9 @@ STATES = {
 NARROW = ("hits", "texts", "classified", "about")
 
 
-def faults(page, axe):
-    found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
+def faults(page, axe, only=None):
+    options = {"resultTypes": ["violations"], **({"runOnly": {"type": "rule", "values": only}} if only else {})}
+    found = axe.run(page, options=options).response["violations"]
     return [
         (one["id"], one["impact"], node["html"][:160], node["failureSummary"][:300])
         for one in found if one["impact"] in ("serious", "critical")
@@ -46,19 +47,21 @@ def faults(page, axe):
 def test_no_state_has_a_serious_or_critical_fault(visit, scheme, width):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
     one = visit(scheme=scheme, width=width)
+    # The dark page has the same elements in other colours.
+    only = ["color-contrast", "link-in-text-block"] if scheme == "dark" else None
     for name, (address, ready, act) in STATES.items():
         if width < 600 and name not in NARROW:
             continue
         page = one.open(address, ready)
         if act is not None:
             act(page)
-        assert not faults(page, axe), name
+        assert not faults(page, axe, only), name
     for path, status, shown in (("search", 503, ".fault.busy"), ("search", 401, ".fault.token")):
         one.refuse(path, status, Retry_After="60")
         page = one.open(f"?q={AMINE}", shown)
-        assert not faults(page, axe), shown
+        assert not faults(page, axe, only), shown
         page.unroute(f"**/{path}")
     page.route("**/search", lambda route: None)
     page = one.open(f"?q={AMINE}", ".skeleton")
-    assert not faults(page, axe), "skeleton"
+    assert not faults(page, axe, only), "skeleton"
     one.forget_refusals()
