@@ -42,6 +42,8 @@ def test_queries_together_get_what_each_gets_alone_and_errors_touch_no_other(let
     assert [isinstance(one, BridgeheadError) for one in together] == [query in (MIXED[10], MIXED[11], MIXED[12])
                                                                      for query in MIXED]  # fmt: skip
     assert lettered.answer_all([]) == []
+    with pytest.raises(ArgumentError, match=r"a query is a str \('abc'\); expected a Query"):
+        lettered.answer_all(["abc"])
     with pytest.raises(type(together[10]), match="weight"):
         lettered.answer("abc", where="weight = 1")
 

@@ -105,9 +105,12 @@ def _find(state: IndexState, group: Sequence[Asked], verify: "Verify | None") ->
             found, also, more = _folded(lists, one, start, end)
             one.page = Page(found, also, more, n_searched, first.mode, filters)
         return
-    for one, found in zip(group, lists.first(group, end + 1), strict=True):
+    # These lists hold every item; of the others it takes one hit more to know whether there is one.
+    is_whole = first.mode != "words" and filters.passes is None
+    for one, found in zip(group, lists.first(group, end if is_whole else end + 1), strict=True):
         page = found.page(end - start, start)
-        one.page = Page(page, ((),) * len(page), len(found) > end, n_searched, first.mode, filters)
+        more = end < n_searched if is_whole else len(found) > end
+        one.page = Page(page, ((),) * len(page), more, n_searched, first.mode, filters)
 
 
 @dataclass(frozen=True)

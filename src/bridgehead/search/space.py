@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridgehead.errors import BridgeheadError, UnknownIdError
+from bridgehead.errors import ArgumentError, BridgeheadError, UnknownIdError
 from bridgehead.index import Index, IndexState, Item
 from bridgehead.search.answer import Answer, Hit
 from bridgehead.search.answering import Outcome, answers, answers_to, give_rows, words_of
@@ -86,8 +86,12 @@ class Space:
         """Return for each query what `answer` would return, or the error that it would raise.
 
         All are answered from one state of the index. Queries of a side are encoded together, and alike ones looked up
-        together; the answers are those that each would get alone, and an error concerns its own query only.
+        together; the answers are those that each would get alone, and an error concerns its own query only. Raises
+        `ArgumentError` for what is no `Query`.
         """
+        for query in queries:
+            if not isinstance(query, Query):
+                raise ArgumentError(f"a query is a {type(query).__name__} ({query!r:.80}); expected a Query")
         with self.index.state() as state:
             return answers(self, state, queries)
 
