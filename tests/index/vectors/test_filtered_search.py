@@ -68,3 +68,16 @@ def test_nothing_allowed_gives_no_hits(view, queries):
 def test_added_items_are_filtered_too():
     view, _ = written_side(np.eye(4), added_numbers=[10, 11], added_rows=half([[1, 0.1, 0, 0], [0.9, 0, 0, 0.1]]))
     assert view.search(np.eye(4)[:1], 9, allowed=np.array([1, 11]))[0].numbers.tolist() == [11, 1]
+
+
+def test_a_filter_that_comes_again_finds_the_same_and_one_that_was_changed_does_not(view, queries):
+    first = np.arange(0, N, 2)
+    before = view.search(queries[:1], 10, allowed=first)[0].numbers.tolist()
+    first += 1
+    after = view.search(queries[:1], 10, allowed=first)[0].numbers.tolist()
+    assert not set(before) & set(after)
+    for start in range(12):
+        kept = np.arange(start % 2, N, 2)
+        kept.setflags(write=False)
+        for _ in range(2):
+            assert view.search(queries[:1], 10, allowed=kept)[0].numbers.tolist() == (after if start % 2 else before)

@@ -5,6 +5,7 @@ candidates are worth is in `scoring`; where added items come in, in `view`.
 """
 
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from bridgehead.index.vectors.selection import Selection
 from bridgehead.vectors import FloatArray, IntArray
 
 # What is left by a filter may lie far from the query, where the lists are less in order.
-_FILTERED = 2
+_FILTERED = 4
 
 
 class Reach:
@@ -47,7 +48,7 @@ class Reach:
         """
         width = max(1, min(width, self.base.found.ntotal))
         bitmap = self._inner.bitmap if self._inner is not None else None
-        if self._inner is None or self.base.facts.nprobe is None:
+        if self._inner is None or not self._filtered or self.base.facts.nprobe is None:
             rows = candidate_rows(self._found, queries, width, self._effort(width, factor), bitmap)
             return [self._valid(found) for found in rows]
         efforts = [{"nprobe": self._lists_for(query, factor, self._inner)} for query in queries]
@@ -73,15 +74,15 @@ class Reach:
 
     def _effort(self, width: int, factor: int) -> dict[str, int]:
         facts, found = self.base.facts, self._found
+        rare = found.ntotal / max(1, self._inner.count) if self._inner is not None else 1.0
         if facts.nprobe is not None:
-            return {"nprobe": min(factor * facts.nprobe, found.nlist)}
+            return {"nprobe": min(ceil(factor * facts.nprobe * rare), found.nlist)}
         if facts.ef is None or self._filtered:
             return {}
-        rare = found.ntotal / max(1, self._inner.count) if self._inner is not None else 1.0
-        return {"ef": int(min(max(factor * facts.ef, width) * rare, found.ntotal))}
+        return {"ef": min(ceil(max(factor * facts.ef, width) * rare), found.ntotal)}
 
     def _lists_for(self, query: FloatArray, factor: int, inner: Selection) -> int:
-        """Return how many lists hold twice as many selected rows as are looked at without a filter.
+        """Return how many lists hold four times as many selected rows as are looked at without a filter.
 
         Counted list by list from the nearest, so that a filter whose rows lie far from the query is answered as well.
         """

@@ -51,18 +51,22 @@ def margin(dim: int) -> float:
     return float((dim + 4) * np.finfo(np.float32).eps)
 
 
-def best_of(rows: Float16Rows, positions: IntArray | slice, query: FloatArray, limit: int) -> tuple[Ranked, float]:
+def best_of(
+    rows: Float16Rows, positions: IntArray | slice, query: FloatArray, limit: int, rough: FloatArray | None = None
+) -> tuple[Ranked, float]:
     """Return the best `limit` of `rows[positions]` in exact order, and what the least of all their scores is at most.
 
     `positions` ascending (or a slice) into `rows`, a memory-mapped array for all that this cares; the numbers of the
-    result are positions. `query`: a float64 unit row. At least the rows tied with the last place are all compared.
+    result are positions. `query`: a float64 unit row. `rough`: the `screened` scores of these positions, where they are
+    known. At least the rows tied with the last place are all compared.
     """
     where = np.arange(*positions.indices(len(rows))) if isinstance(positions, slice) else positions
     if len(where) <= _ALL_IN_FLOAT64:
         scores = cosines(rows[where], query)
         lowest = float(scores.min()) if len(scores) else 0.0
         return Ranked(where, scores).ordered(limit), lowest
-    rough = np.concatenate(list(_rough(rows, where, query.astype(np.float32))))
+    if rough is None:
+        rough = np.concatenate(list(_rough(rows, where, query.astype(np.float32))))
     off = margin(rows.shape[1])
     least = -np.inf
     if limit < len(where):

@@ -22,7 +22,7 @@ FIRST_PAGES = 32
 GROWTH = 4
 _NEARLY_TIED = 1e-6
 _FEW_ALLOWED = 4096
-_MOST_WIDENED = 1 << 15
+_MOST_CANDIDATES = 1 << 15
 
 
 class SideView:
@@ -51,6 +51,7 @@ class SideView:
             )
         gone = places_of(base.numbers, _integers(removed_numbers))
         self._reach = Reach(base, self._without(gone[gone >= 0]))
+        self._reaches: dict[int, tuple[IntArray, Reach]] = {}
 
     def _without(self, places: IntArray) -> Selection | None:
         if not len(places):
@@ -58,6 +59,22 @@ class SideView:
         mask = np.ones(len(self.base), bool)
         mask[places] = False
         return Selection(mask)
+
+    def _reach_of(self, allowed: IntArray) -> Reach:
+        """Return the reach of a filter; that of an array that cannot change is remembered, eight of them."""
+        known = self._reaches.get(id(allowed))
+        if known is not None and known[0] is allowed:
+            return known[1]
+        places = places_of(self.base.numbers, allowed)
+        mask = np.zeros(len(self.base), bool)
+        mask[places[places >= 0]] = True
+        if self._live is not None:
+            mask &= self._live.mask
+        reach = Reach(self.base, Selection(mask), filtered=True)
+        if not allowed.flags.writeable:
+            # Replaced as a whole, so that threads need no lock.
+            self._reaches = dict([*self._reaches.items()][-7:] + [(id(allowed), (allowed, reach))])
+        return reach
 
     @property
     def _live(self) -> Selection | None:
@@ -77,6 +94,12 @@ class SideView:
     def _all_numbers(self) -> IntArray:
         kept = self.base.numbers if self._live is None else self.base.numbers[self._live.mask]
         return np.sort(np.concatenate([kept, self._added])) if len(self._added) else kept
+
+    @cached_property
+    def _added_unit(self) -> FloatArray:
+        """The added rows as float32 unit rows: they are gone through in every search."""
+        rows: FloatArray = unit_rows(self._added_rows.astype(np.float32))
+        return rows
 
     def row(self, number: int) -> FloatArray:
         """Return the row (d,) of an item, float32 of unit length; a zero row stays zero. Raises `ArgumentError`."""
@@ -147,23 +170,21 @@ class _Scope:
     """What one search may find: the whole view, or the allowed part of it."""
 
     def __init__(self, view: SideView, allowed: IntArray | None) -> None:
-        self.base = view.base
+        self.view, self.base = view, view.base
         self.added, self.added_rows = view._added, view._added_rows
-        self.reach = view._reach if allowed is None else self._narrowed(view._reach, _integers(allowed))
+        self.kept: IntArray | slice = slice(None)
+        self.reach = view._reach
+        if allowed is not None:
+            self._narrow(_integers(allowed))
         self.size = self.reach.count + len(self.added)
         # Few rows are gone through about as fast as FAISS is asked, and nothing is missed.
         self.exact = self.reach.selection is not None and self.reach.count <= _FEW_ALLOWED
 
-    def _narrowed(self, live: Reach, allowed: IntArray) -> Reach:
+    def _narrow(self, allowed: IntArray) -> None:
         kept = places_of(self.added, allowed)
-        kept = np.sort(kept[kept >= 0])
+        self.kept = kept = np.sort(kept[kept >= 0])
         self.added, self.added_rows = self.added[kept], self.added_rows[kept]
-        places = places_of(self.base.numbers, allowed)
-        mask = np.zeros(len(self.base), bool)
-        mask[places[places >= 0]] = True
-        if live.selection is not None:
-            mask &= live.selection.mask
-        return Reach(self.base, Selection(mask), filtered=True)
+        self.reach = self.view._reach_of(allowed)
 
     def first_candidates(self, queries: FloatArray) -> list[IntArray | None]:
         """Return the candidates of the first pages, found for all queries together; None where there are none."""
@@ -197,7 +218,8 @@ class _Scope:
     def _merged(self, base: Ranked, query: FloatArray, limit: int) -> Ranked:
         if not len(self.added):
             return base
-        added, _ = best_of(self.added_rows, slice(None), query, limit)
+        rough = np.einsum("ij,j->i", self.view._added_unit, query.astype(np.float32))
+        added, _ = best_of(self.added_rows, slice(None), query, limit, rough[self.kept])
         numbers = np.concatenate([base.numbers, self.added[added.numbers]])
         return Ranked(numbers, np.concatenate([base.scores, added.scores])).ordered()
 
@@ -212,17 +234,18 @@ class _Scope:
         width = self._width(limit)
         query32 = query[None].astype(np.float32)
         found = first
-        while True:
+        # What FAISS does not sort in good time (a deep page, many ties) or does not reach, a scan does.
+        while width <= _MOST_CANDIDATES:
             if found is None:
                 found = self.reach.candidates(query32, width, factor)[0]
             best, lowest = best_of(self.base.rows, found, query, limit)
             enough = len(found) >= min(limit, self.reach.count)
             if len(found) >= self.reach.count or (enough and not self._cut_in_tie(best, lowest, limit)):
                 return self._numbered(best)
-            if width >= _MOST_WIDENED or self.reach.is_exhaustive(width, factor):
-                # More is tied than FAISS sorts in good time, or it does not reach what is there; a scan does.
-                return self._scanned(query, limit)
+            if self.reach.is_exhaustive(width, factor):
+                break
             width, factor, found = width * GROWTH, factor * GROWTH, None
+        return self._scanned(query, limit)
 
     def _cut_in_tie(self, best: Ranked, lowest: float, limit: int) -> bool:
         return len(best) >= limit and bool(best.scores[limit - 1] - lowest <= _NEARLY_TIED)
