@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _FORMAT, _VERSION = "bridgehead batch search", 1
 _ASKED = "asked.json"
-_MOST_HITS, _MOST_QUERIES, _TOGETHER = 200_000, 8192, 1024
+# Hits and queries of a part; queries that are answered at once, and the hits that these may have.
+_MOST_HITS, _MOST_QUERIES = 200_000, 8192
+_TOGETHER, _HITS_TOGETHER = 1024, 10_240
 _LISTED = 20
 
 
@@ -172,8 +174,9 @@ def _search_parts(
 
 def _searched(space: "Space", template: Query, rows: Sequence[QueryRow]) -> HitsTable:
     table = HitsTable()
-    for start in range(0, len(rows), _TOGETHER):
-        some = rows[start : start + _TOGETHER]
+    step = max(1, min(_TOGETHER, _HITS_TOGETHER // template.k))
+    for start in range(0, len(rows), step):
+        some = rows[start : start + step]
         asked = [_query(template, row) for row in some]
         answers = iter(space.answer_all([one for one in asked if isinstance(one, Query)]))
         for row, one in zip(some, asked, strict=True):
