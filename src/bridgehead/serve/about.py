@@ -47,6 +47,14 @@ def report_file(folder: Path | None) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
+def records_stamp(folder: Path | None) -> tuple[int, ...]:
+    """Return what changes when a record that `about_content` reads is written anew."""
+    if folder is None:
+        return ()
+    paths = [folder / name for name in ("config.toml", "metrics.json", "report.html")]
+    return tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
+
+
 def _run_of(folder: Path | None) -> RunFolder | None:
     try:
         return None if folder is None else RunFolder.of(folder)

@@ -14,7 +14,7 @@ from typing import Any
 from bridgehead.depict import has_pictures
 from bridgehead.errors import SandboxLimitError
 from bridgehead.search.query import Query
-from bridgehead.serve.about import about_content
+from bridgehead.serve.about import about_content, records_stamp
 from bridgehead.serve.asking import Question, bodies, stored_item, warm_up
 from bridgehead.serve.content import json_bytes
 from bridgehead.serve.holder import SpaceHolder
@@ -49,6 +49,7 @@ class Service:
         holder.prepare(self._prepared)
         lanes = {lane.name: partial(_length, lane) for lane in (self.searches, self.slow)}
         self.measures.watch(lanes, self._facts)
+        self._said: tuple[tuple[Any, ...], bytes] | None = None
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -115,9 +116,16 @@ class Service:
         return await self.pictures.picture(found.item, kind)
 
     async def about(self, receive: Receive) -> bytes:
-        """Return the body of `/about`."""
-        work = partial(about_content, folder=self.holder.folder, heads=self.holder.heads)
-        return json_bytes(await self.call(work, receive, slow=True))
+        """Return the body of `/about`; what fields hold is counted anew when the index has changed."""
+        found: bytes = await self.call(self._about, receive, slow=True)
+        return found
+
+    def _about(self, space: Any) -> bytes:
+        with space.index.state() as state:
+            key = (space.index.fingerprint, state.change, *records_stamp(self.holder.folder))
+        if self._said is None or self._said[0] != key:
+            self._said = (key, json_bytes(about_content(space, self.holder.folder, self.holder.heads)))
+        return self._said[1]
 
     async def aside(self, work: Callable[[], Any]) -> Any:
         """Return what `work` gives, in a thread that is not the space's."""
