@@ -38,10 +38,15 @@ def write_small_run(folder):
     return runs.run(settings, folder / "run").folder
 
 
-@contextmanager
 def listening(run, **options):
     """Serve a run on a free port of this machine; gives the address."""
-    app = make_app(SpaceHolder(open_space(run), run), **options)
+    return listening_to(SpaceHolder(open_space(run), run), **options)
+
+
+@contextmanager
+def listening_to(holder, **options):
+    """Serve the space of a holder on a free port of this machine; gives the address."""
+    app = make_app(holder, **options)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()

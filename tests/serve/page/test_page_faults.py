@@ -26,6 +26,12 @@ def test_a_query_that_is_refused_is_told_with_the_reason(desk):
     assert page.get_by_role("alert").locator("h2").inner_text() == "This query cannot be answered"
     assert "no structure" in page.locator(".fault .message").inner_text()
     assert page.locator("#q").input_value() == "no structure"
+    page.goto(f"{desk.home}/?q=nobody&as=name")
+    page.locator(".fault .message", has_text="No item has the name 'nobody'").wait_for()
+    assert "read_as" not in page.locator(".fault").inner_text()
+    page.get_by_role("button", name="Read it as words").click()
+    page.wait_for_url("**as=text**")
+    page.locator("#results-title").wait_for()
     page.locator("#q").fill(AMINE)
     page.locator("#q").press("Enter")
     page.locator(".card").first.wait_for()

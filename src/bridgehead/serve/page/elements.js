@@ -54,6 +54,12 @@ export function shortened(text, most) {
   return letters.length <= most ? text : `${letters.slice(0, most - 1).join("").trimEnd()}…`;
 }
 
+/* A text of the service as a sentence: a great letter first, a stop at the end. */
+export function sentence(text) {
+  const clean = text.trim();
+  return clean ? `${clean[0].toUpperCase()}${clean.slice(1)}${/[.!?…]$/.test(clean) ? "" : "."}` : "";
+}
+
 /* Say a sentence to screen readers; the same sentence twice is said twice. */
 export function say(sentence) {
   const region = byId("said");

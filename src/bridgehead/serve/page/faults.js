@@ -1,7 +1,8 @@
 /* The page when something goes wrong: no network, a refused query, a busy service, a token that is asked for.
    Not about asking the service. */
 
-import { h } from "./elements.js";
+import { h, sentence } from "./elements.js";
+import { plain } from "./reading.js";
 import { Fault } from "./service.js";
 
 const TITLES = {
@@ -36,7 +37,8 @@ export function succeeded() {
 }
 
 const isPointed = (text) => text.includes("\n");
-const sentence = (text) => (isPointed(text) ? text : text ? `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}` : "");
+// What speaks of arguments is for those who call the service; here there are buttons.
+const told = (text) => (isPointed(text) ? text : sentence(plain(text)));
 
 /* A panel that says what went wrong and what can be done; `again` asks once more, `ways` are further buttons. */
 export function faultPanel(fault, again, { title = TITLES[fault.kind], ways = [] } = {}) {
@@ -44,7 +46,7 @@ export function faultPanel(fault, again, { title = TITLES[fault.kind], ways = []
   const actions = h("div", { class: "actions" });
   const panel = h("div", { class: `fault ${fault.kind}`, role: "alert" },
     h("h2", {}, title),
-    fault.kind === "network" ? null : h("p", { class: `message${isPointed(fault.message) ? " pointed" : ""}` }, sentence(fault.message)),
+    fault.kind === "network" ? null : h("p", { class: `message${isPointed(fault.message) ? " pointed" : ""}` }, told(fault.message)),
     ADVICE[fault.kind] ? h("p", { class: "quiet" }, ADVICE[fault.kind]) : null,
     actions);
   actions.append(...ways);

@@ -107,7 +107,7 @@ function free(fields) {
 function exampleOf(fields) {
   const field = facetsOf(built)[0] ?? fields[0];
   if (!field) return "";
-  if (field.kind === "number") return between(field.name, null, field.most);
+  if (field.kind === "number" && field.name !== built.partners) return between(field.name, null, field.most);
   const common = field.common[0]?.[0];
   return common === undefined || String(common).length > 30 ? `exists ${fieldText(field.name)}` : oneOf(field.name, [field.kind === "boolean" ? true : common]);
 }

@@ -6,7 +6,7 @@ import { asFault, faultPanel, forget, succeeded } from "./faults.js";
 import { known, sideOf } from "./facts.js";
 import { filterOf } from "./conditions.js";
 import { faultOfFilters, showFilters } from "./filters.js";
-import { showReading } from "./reading.js";
+import { otherWays, showReading } from "./reading.js";
 import { showAnswer, showSkeleton, showStart } from "./results.js";
 import { cardOf, focusCard } from "./keys.js";
 import { ask } from "./service.js";
@@ -137,7 +137,8 @@ function failed(place, fault, state) {
   showReading(byId("reading"), null);
   const told = fault.kind === "refused" ? faultOfFilters(fault.message, state) : null;
   showFilters(byId("filters"), targetOf(state, place), state, told);
-  const without = told ? [h("button", { type: "button", on: { click: () => go({ filter: [], sub: "", near: "" }) } }, "Without the filters")] : [];
+  const ways = told ? [h("button", { type: "button", on: { click: () => go({ filter: [], sub: "", near: "" }) } }, "Without the filters")]
+    : fault.kind === "refused" ? otherWays(state) : [];
   const title = told ? "The filter is not understood" : undefined;
-  fill(place, faultPanel(fault, () => search(state, "again"), { title, ways: without }));
+  fill(place, faultPanel(fault, () => search(state, "again"), { title, ways }));
 }
