@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from lettered_space import ALPHABET, N_LEFT, N_RIGHT
 
 from bridgehead.errors import ArgumentError
 from bridgehead.search import Query
+from lettered_space import ALPHABET, N_LEFT, N_RIGHT
 
 QUERIES = ["abc", "aab bd", "zz", "d", "zz abc", "hhh", "yy zz abcd cc"]
 WHERES = [None, "number < 40", "colour = 'red'", "not exists colour", "number >= 1000"]
