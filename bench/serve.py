@@ -30,6 +30,8 @@ MOST_TAIL = 10.0
 MOST_GROWTH = 0.05
 CLIENTS = 32
 K = 10
+# What is built where no run is given.
+N_ITEMS, EMBED_DIM, NOISE = 50_000, 256, 1.5
 # wrk calls `request` for each request and `done` at the end; what it measures comes out as one line of JSON.
 SCRIPT = """
 local bodies = {}
@@ -229,10 +231,36 @@ def main() -> int:
 
 
 def built(folder: Path) -> Path:
-    """Return a folder with a model and an index of 80,000 synthetic molecules, as `bench/search.py` builds them."""
-    import search
+    """Return a folder with a model (untrained heads) and an index of `N_ITEMS` noisy copies of what texts become."""
+    import numpy as np
+    import torch
 
-    search.build(folder, queries())
+    from bridgehead.align import HeadConfig, HeadsConfig, NumpyHeads, TwoHeads, save_heads
+    from bridgehead.encode import make_encoder
+    from bridgehead.index import IndexSide, build_index
+    from bridgehead.search import model_fingerprint
+
+    texts = queries()
+    encoders = {
+        "a": make_encoder("molecule:fingerprints", min_count=1, processes=1).fit(["CCO", "c1ccccc1"]),
+        "b": make_encoder("text:ngram").fit(texts),
+    }
+    for side, encoder in encoders.items():
+        encoder.save(folder / "encoders" / side)
+    torch.manual_seed(0)
+    heads = [HeadConfig(encoder.n_columns, EMBED_DIM, sparse=True) for encoder in encoders.values()]
+    save_heads(TwoHeads(HeadsConfig(*heads)), folder / "heads.safetensors")
+    rows = NumpyHeads.load(folder / "heads.safetensors").project_b(encoders["b"].encode(texts).rows)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((N_ITEMS, EMBED_DIM)).astype(np.float32) / np.sqrt(EMBED_DIM)
+    copies = rows[rng.integers(0, len(rows), N_ITEMS)] + NOISE * noise
+    ids = [f"m{number}" for number in range(N_ITEMS)]
+    sides = {
+        "a": IndexSide("molecule", copies, ["C"] * N_ITEMS, ids, "molecule", [[f"compound {id}"] for id in ids]),
+        "b": IndexSide("text", rows, texts, [f"t{number}" for number in range(len(texts))]),
+    }
+    model = model_fingerprint(encoders["a"], encoders["b"], folder / "heads.safetensors")
+    build_index(folder / "index", sides, model, {"a": rows})
     return folder
 
 
