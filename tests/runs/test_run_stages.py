@@ -131,8 +131,8 @@ def test_every_row_of_the_index_is_the_projection_of_its_own_item(finished):
         for side, project in (("a", model.project_a), ("b", model.project_b)):
             encoder = load_encoder(finished.path(*parts, "encoders", side))
             with open_space(finished.folder, heads) as space:
-                items = space.index.items(side, list(range(space.index.size(side))))
-                stored = np.stack([space.index.row(side, row) for row in range(len(items))])
+                items = space.index.items(side, space.index.numbers(side).tolist())
+                stored = space.index.rows(side, [item.number for item in items])
             fresh = project(encoder.encode([item.item for item in items]).rows)
             assert np.abs(stored - fresh).max() < 2e-3
 
