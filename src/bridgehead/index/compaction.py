@@ -115,7 +115,7 @@ def write_compacted(
     """
     build = folder / str(manifest["folder"])
     change = int(connection.execute("SELECT value FROM meta WHERE name = 'change'").fetchone()[0])
-    part = _part(folder, hash_json([dict(manifest), change, asdict(plan)])[:16])
+    part = _part(folder, f"{COMPACTING}{build.name}-{hash_json([dict(manifest), change, asdict(plan)])[:16]}")
     rows = {
         str(side): LiveRows(open_base(build, side, VectorFacts(**content["vectors"])), connection, side)
         for side, content in manifest["sides"].items()
@@ -149,9 +149,9 @@ def _items_of(manifest: Mapping[str, Any], side: str, change: int) -> str:
     return hash_json([manifest["sides"][side].get("items"), manifest["fingerprint"], change])
 
 
-def _part(folder: Path, key: str) -> Path:
+def _part(folder: Path, name: str) -> Path:
     """Return the folder to write into: what a killed compaction of the same left, and nothing of others."""
-    part = folder / f"{COMPACTING}{key}"
+    part = folder / name
     for other in folder.glob(f"{COMPACTING}*"):
         if other != part:
             shutil.rmtree(other, ignore_errors=True)

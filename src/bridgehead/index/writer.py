@@ -90,8 +90,11 @@ class IndexWriter:
 
     def _remove_leftovers(self) -> None:
         """Remove builds that are no more, or were not put in place when a process ended; open readers keep theirs."""
-        for path in self.folder.glob("build-*"):
-            if path != self.build and not (path / _UNFINISHED).is_file():
+        current = f"{COMPACTING}{self.build.name}-"
+        left = [path for path in self.folder.glob(f"{COMPACTING}*") if not path.name.startswith(current)]
+        left += [path for path in self.folder.glob("build-*") if path != self.build]
+        for path in left:
+            if not (path / _UNFINISHED).is_file():
                 shutil.rmtree(path, ignore_errors=True)
 
     def _close(self) -> None:
@@ -154,12 +157,16 @@ class IndexWriter:
         there. Raises `ArgumentError` (a recall floor or memory that cannot be kept), `OSError` (disk full) and
         `RunStateError`; the index is as before then.
         """
-        connection = self._connected
-        with self._changes.errors():
-            done = write_compacted(
-                self.folder, self.manifest, connection, samples, plan or VectorPlan(), progress or (lambda line: None)
-            )
-        final = self.folder / done.folder.name.replace(COMPACTING, "build-")
+        connection, say = self._connected, progress or (lambda line: None)
+        try:
+            with self._changes.errors():
+                done = write_compacted(self.folder, self.manifest, connection, samples, plan or VectorPlan(), say)
+        except Exception:
+            # What is gone on with after a kill only fills the disk after a failure.
+            for part in self.folder.glob(f"{COMPACTING}*"):
+                shutil.rmtree(part, ignore_errors=True)
+            raise
+        final = self.folder / f"build-{done.folder.name.rpartition('-')[2]}"
         shutil.rmtree(final, ignore_errors=True)
         os.rename(done.folder, final)
         # With its journal as a writer wants it, before readers come.
