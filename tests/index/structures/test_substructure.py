@@ -68,7 +68,7 @@ def test_the_screen_never_loses_a_match() -> None:
     some = random.Random(5).sample([at for at, molecule in enumerate(compounds()[2]) if molecule], 400)
     n_matches = 0
     with rdBase.BlockLogs():
-        for text in fragments(400):
+        for text in fragments(240):
             kept = set(substructure_candidates(here, "a", "smarts:" + text).tolist())
             queries = [Chem.MolFromSmarts(text, mergeHs=True)]
             if (query := Chem.MolFromSmiles(text)) is not None:
@@ -79,7 +79,7 @@ def test_the_screen_never_loses_a_match() -> None:
                 held = {FIRST + at for at in some if compounds()[2][at].HasSubstructMatch(query)}
                 n_matches += len(held)
                 assert held <= screened, text
-    assert n_matches > 10_000
+    assert n_matches > 5_000
 
 
 def test_the_screen_leaves_little_to_match() -> None:
