@@ -98,10 +98,12 @@ def apply_to(update: Update, heads: str) -> tuple[Outcome, IndexSync]:
             return outcome, replace(counts, not_compacted=str(error))
 
 
-def compact_index(config: RunConfig, writer: IndexWriter, heads: str, progress: Progress) -> tuple[str, ...]:
+def compact_index(
+    config: RunConfig, writer: IndexWriter, heads: str, progress: Progress, stage: str = "sync"
+) -> tuple[str, ...]:
     """Write a new build of an index with all that was added to it, and return lines on its vectors, recall included."""
     facts = writer.compact(
-        plan=vector_plan(config), progress=lambda line: progress("sync", f"{heads}: {line}", None, None)
+        plan=vector_plan(config), progress=lambda line: progress(stage, f"{heads}: {line}", None, None)
     )
     return tuple(facts.lines())
 

@@ -34,7 +34,7 @@ def compact_run(run: RunFolder, progress: Progress) -> dict[str, Any]:
     lines = []
     for heads, name in indexes_of(run).items():
         with IndexWriter(run.path(name)) as writer:
-            found = compact_index(run.config, writer, heads, progress)
+            found = compact_index(run.config, writer, heads, progress, "index")
         content[heads] = list(found)
         lines += [f"index with the {heads} heads:", *(f"  {line}" for line in found)]
     return {**content, "lines": lines}
