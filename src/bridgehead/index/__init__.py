@@ -8,6 +8,7 @@ from bridgehead.index.build import IndexFacts, build_index
 from bridgehead.index.items import Item, WordHit, item_hash
 from bridgehead.index.open import Index, IndexState, SideFacts, open_index
 from bridgehead.index.side import IndexSide
+from bridgehead.index.structures import StructureBits, similar_numbers, structure_bits, substructure_numbers
 from bridgehead.index.vectors import Ranked, RowShards, SideView, VectorFacts, VectorPlan, check_page
 from bridgehead.index.where import FieldFacts, Where, parse_where, where_from_json
 from bridgehead.index.writer import IndexWriter, Written
@@ -24,6 +25,7 @@ __all__ = [
     "RowShards",
     "SideFacts",
     "SideView",
+    "StructureBits",
     "VectorFacts",
     "VectorPlan",
     "Where",
@@ -34,5 +36,8 @@ __all__ = [
     "item_hash",
     "open_index",
     "parse_where",
+    "similar_numbers",
+    "structure_bits",
+    "substructure_numbers",
     "where_from_json",
 ]
