@@ -160,7 +160,7 @@ def test_memory_does_not_grow_with_the_rows_but_for_their_codes(tmp_path):
         from bridgehead.index.vectors import RowShards, VectorPlan, write_side
         folder, n = Path(sys.argv[1]), int(sys.argv[2])
         start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        shards = RowShards(sorted(folder.glob("shard-*.npy"))[: n // 20000])
+        shards = RowShards(sorted(folder.glob("shard-*.npy"))[: n // 16000])
         (folder / str(n)).mkdir()
         write_side(folder / str(n), "a", shards, np.arange(n), {}, VectorPlan("ivf-sq8", recall_floor=0.5))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
@@ -168,12 +168,12 @@ def test_memory_does_not_grow_with_the_rows_but_for_their_codes(tmp_path):
     )
     rng = np.random.default_rng(0)
     for number in range(6):
-        np.save(tmp_path / f"shard-{number}.npy", rng.standard_normal((20_000, 256), dtype=np.float32))
+        np.save(tmp_path / f"shard-{number}.npy", rng.standard_normal((16_000, 128), dtype=np.float32))
     path = str(Path(bridgehead.__file__).parent.parent)
     grown = {}
-    for n in (40_000, 120_000):
+    for n in (32_000, 96_000):
         command = [sys.executable, "-c", program, str(tmp_path), str(n)]
         environment = {**os.environ, "PYTHONPATH": path}
         grown[n] = int(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    # 80,000 rows more are 80 MB in float32 and 20 MB as codes; pages of the mapped float16 rows come on top.
-    assert grown[120_000] - grown[40_000] < 60 << 10
+    # 64,000 rows more are 32 MB in float32 and 8 MB as codes; pages of the mapped float16 rows come on top.
+    assert grown[96_000] - grown[32_000] < 30 << 10
