@@ -14,7 +14,7 @@ from small_run import stamps
 
 from bridgehead import runs
 from bridgehead.encode import load_encoder
-from bridgehead.errors import MismatchError, RunStateError
+from bridgehead.errors import RunStateError
 from bridgehead.runs import live as live_module
 from bridgehead.runs import stages
 from bridgehead.runs.folder import RunFolder
@@ -50,15 +50,18 @@ def test_a_run_can_be_moved_and_its_first_model_removed_and_still_be_searched(li
             assert heads == "evaluated" or found == expected
 
 
-def test_a_run_with_other_tuned_weights_than_its_index_is_refused_and_made_whole_by_running_it(tuned, tmp_path):
+def test_a_run_with_other_tuned_weights_than_its_index_searches_with_those_of_the_index_until_it_runs(tuned, tmp_path):
     shutil.copytree(tuned.folder.parent, tmp_path / "copy")
     folder = tmp_path / "copy" / "run"
     model, other = (folder / place / "b" / "model" / "model.safetensors" for place in ("encoders", "refit/encoders"))
+    with open_space(folder, "evaluated") as space:
+        expected = space.search("carries a heavy chlorine", k=5)
     shutil.copyfile(other, model)
-    with pytest.raises(MismatchError, match="are not those that"):
-        open_space(folder, "evaluated")
+    with open_space(folder, "evaluated") as space:
+        assert space.search("carries a heavy chlorine", k=5) == expected and "another model now" in space.model_note
     runs.run(folder)
-    open_space(folder, "evaluated").close()
+    with open_space(folder, "evaluated") as space:
+        assert space.search("carries a heavy chlorine", k=5) == expected and space.model_note == ""
     before, after = ((place / "encoders/b/encoder.json").read_text() for place in (tuned.folder, folder))
     assert before == after
 
