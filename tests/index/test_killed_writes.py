@@ -139,5 +139,5 @@ def test_killed_at_random_instants_an_index_holds_what_was_acknowledged_and_noth
     assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
     with open_index(tmp_path, thorough=True) as index, index.state() as state:
         # While somebody reads, SQLite leaves a change at the end of its log that nobody was told of; once nobody does,
-        # the next one to open the file may find it there, whole. No change that came later is without those before.
+        # the next one to open the file may find it there, whole, until a writer has come.
         assert_holds(state, whole if held(state) == whole else versions)
