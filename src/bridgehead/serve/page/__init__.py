@@ -26,11 +26,14 @@ PAGE_FILES = (
     "state.js",
     "service.js",
     "elements.js",
+    "bars.js",
+    "tables.js",
     "facts.js",
     "conditions.js",
     "searching.js",
     "reading.js",
     "filters.js",
+    "facets.js",
     "results.js",
     "card.js",
     "panels.js",
@@ -38,6 +41,7 @@ PAGE_FILES = (
     "dialogs.js",
     "keys.js",
     "classify.js",
+    "classified.js",
     "about.js",
 )
 """Every file of the page: "index.html" is the page itself, the others are asked for as `static/{name}`."""

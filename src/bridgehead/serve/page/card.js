@@ -1,7 +1,8 @@
 /* One hit as a card: rank, picture, name, statement, facets of its payload, score with its bar, and what can be done.
    What opens below it is in `panels.js`. */
 
-import { copyButton, h, score, shortened, shown, svg } from "./elements.js";
+import { percentileBar, percentileText } from "./bars.js";
+import { button, copyButton, h, score, shortened, shown } from "./elements.js";
 import { showStructure } from "./dialogs.js";
 import { facetsOf, isMolecule, otherSide, partnersOf, sideOf } from "./facts.js";
 import { oneOf } from "./conditions.js";
@@ -12,7 +13,6 @@ import { showPicture } from "./service.js";
 const MOST_CHIPS = 6;
 const MOST_OF_ONE = 2;
 const MOST_SMALL = 4;
-const NINES = 5;
 const SHORT = 20;
 
 export const titleOf = (hit) => hit.name || (sideOf(hit.side)?.kind === "text" ? hit.item : "") || hit.id;
@@ -27,13 +27,24 @@ export function cardOf(hit, number, { meaning, isQuery, explained }) {
     toggle("explain", "Why?", () => explanationPanel(hit, explained), panels, id),
     toggle("fields", "All fields", () => allPanel(hit), panels, id),
   ];
-  const card = h("article", { class: `card ${molecule ? "drawn" : "worded"}`, tabindex: number ? -1 : 0, "aria-labelledby": `${id}-title` },
+  const card = h(
+    "article",
+    { class: `card ${molecule ? "drawn" : "worded"}`, tabindex: number ? -1 : 0, "aria-labelledby": `${id}-title` },
     h("span", { class: "rank", "aria-label": `Rank ${hit.rank}` }, hit.rank),
     molecule ? plate(hit) : null,
-    h("div", { class: "what" }, heading(hit, id, isQuery), statement(hit), molecule ? null : partnerPictures(hit), chips(hit), also(hit)),
+    h(
+      "div",
+      { class: "what" },
+      heading(hit, id, isQuery),
+      statement(hit),
+      molecule ? null : partnerPictures(hit),
+      chips(hit),
+      also(hit),
+    ),
     closeness(hit, meaning),
     h("div", { class: "actions" }, similarLink(hit), toggles, copyAction(hit, molecule)),
-    panels);
+    panels,
+  );
   card.addEventListener("all", () => {
     const closed = toggles.filter((one) => one.getAttribute("aria-expanded") === "false");
     (closed.length ? closed : toggles).forEach((one) => one.click());
@@ -44,41 +55,53 @@ export function cardOf(hit, number, { meaning, isQuery, explained }) {
 function partnersLabel(hit) {
   const other = otherSide(hit.side);
   const n = partnersOf(hit).values.length;
-  const what = { molecule: ["structure", "structures"], text: ["text", "texts"] }[other?.kind] ?? [other?.name ?? "partner", `${other?.name ?? "partner"} items`];
+  const what = { molecule: ["structure", "structures"], text: ["text", "texts"] }[other?.kind] ?? [
+    other?.name ?? "partner",
+    `${other?.name ?? "partner"} items`,
+  ];
   return n ? `Its ${n === 1 ? "" : `${n} `}${what[n === 1 ? 0 : 1]}` : `Near ${what[1]}`;
 }
 
 /* A button that opens a panel below the card, made when it is first opened. */
 function toggle(does, label, make, panels, id) {
-  const panel = h("section", { id: `${id}-${does}`, class: `panel ${does}`, "aria-label": label.replace("?", ""), hidden: true });
-  panels.append(panel);
-  const button = h("button", { type: "button", data: { does }, "aria-expanded": "false", "aria-controls": panel.id }, label);
-  button.addEventListener("click", () => {
-    panel.hidden = !panel.hidden;
-    button.setAttribute("aria-expanded", String(!panel.hidden));
-    if (!panel.hidden && !panel.hasChildNodes()) panel.append(make());
+  const panel = h("section", {
+    id: `${id}-${does}`,
+    class: `panel ${does}`,
+    "aria-label": label.replace("?", ""),
+    hidden: true,
   });
-  return button;
+  panels.append(panel);
+  const press = () => {
+    panel.hidden = !panel.hidden;
+    opener.setAttribute("aria-expanded", String(!panel.hidden));
+    if (!panel.hidden && !panel.hasChildNodes()) panel.append(make());
+  };
+  const opener = button(label, press, { data: { does }, "aria-expanded": "false", "aria-controls": panel.id });
+  return opener;
 }
+
+const undrawn = (hit) =>
+  h("div", { class: "plate none", title: "Not drawn" }, h("span", { class: "code" }, shortened(hit.item, 90)));
 
 function plate(hit) {
   const title = titleOf(hit);
-  if (!hit.has_picture) return h("div", { class: "plate none" }, h("span", { class: "code" }, shortened(hit.item, 90)));
+  if (!hit.has_picture) return undrawn(hit);
   const image = h("img", { alt: `Structure of ${shortened(title, 80)}`, loading: "lazy" });
-  const button = h("button", { type: "button", class: "plate", title: "Larger", on: { click: () => showStructure(hit, title) } }, image);
-  image.addEventListener("error", () => {
-    button.replaceWith(h("div", { class: "plate none" }, h("span", { class: "code" }, shortened(hit.item, 90))));
-  }, { once: true });
+  const larger = button(image, () => showStructure(hit, title), { class: "plate", title: "Larger" });
+  image.addEventListener("error", () => larger.replaceWith(undrawn(hit)), { once: true });
   showPicture(image, hit.id, hit.side);
-  return button;
+  return larger;
 }
 
 function heading(hit, id, isQuery) {
   const title = titleOf(hit);
-  return h("div", { class: "heading" },
+  return h(
+    "div",
+    { class: "heading" },
     h("h3", { id: `${id}-title`, title: Array.from(title).length > 60 ? title : null }, title),
     title === hit.id ? null : h("span", { class: "id code" }, shortened(hit.id, 40)),
-    isQuery ? h("span", { class: "mark" }, "the query itself") : null);
+    isQuery ? h("span", { class: "mark" }, "the query itself") : null,
+  );
 }
 
 function statement(hit) {
@@ -102,13 +125,26 @@ function partnerPictures(hit) {
   const other = otherSide(hit.side);
   if (!partners.areIds || other?.kind !== "molecule" || !partners.values.length) return null;
   const more = partners.values.length - MOST_SMALL;
-  return h("div", { class: "smalls" }, partners.values.slice(0, MOST_SMALL).map((id) => smallPicture(id, other.name)),
-    more > 0 ? h("span", { class: "quiet" }, `+\u00a0${more} more`) : null);
+  return h(
+    "div",
+    { class: "smalls" },
+    partners.values.slice(0, MOST_SMALL).map((id) => smallPicture(id, other.name)),
+    more > 0 ? h("span", { class: "quiet" }, `+\u00a0${more} more`) : null,
+  );
 }
 
 export function smallPicture(id, of, name = null) {
   const image = h("img", { alt: `Structure of ${name ?? `${of} ${id}`}`, loading: "lazy" });
-  const link = h("a", { class: "plate small", href: linkTo({ q: id, as: "id", of }), data: { link: "" }, title: `${name ?? id}: similar ones` }, image);
+  const link = h(
+    "a",
+    {
+      class: "plate small",
+      href: linkTo({ q: id, as: "id", of }),
+      data: { link: "" },
+      title: `${name ?? id}: similar ones`,
+    },
+    image,
+  );
   image.addEventListener("error", () => link.replaceChildren(h("span", { class: "code" }, id)), { once: true });
   showPicture(image, id, of);
   return link;
@@ -130,69 +166,75 @@ function chips(hit) {
   found.push(...plainOnes(hit, side, partner));
   if (!found.length) return null;
   more += Math.max(found.length - MOST_CHIPS, 0);
-  return h("div", { class: "chips" }, found.slice(0, MOST_CHIPS).map(([field, value]) => chip(field, value)),
-    more > 0 ? h("span", { class: "quiet" }, `+\u00a0${more} more`) : null);
+  return h(
+    "div",
+    { class: "chips" },
+    found.slice(0, MOST_CHIPS).map(([field, value]) => chip(field, value)),
+    more > 0 ? h("span", { class: "quiet" }, `+\u00a0${more} more`) : null,
+  );
 }
 
 /* Short texts of fields that sort nothing, a formula say: they are only shown. */
 function plainOnes(hit, side, partner) {
   const sorting = facetsOf(side);
-  return (side?.fields ?? []).filter((field) => !sorting.includes(field) && field.name !== partner && field.name !== "name")
+  return (side?.fields ?? [])
+    .filter((field) => !sorting.includes(field) && field.name !== partner && field.name !== "name")
     .map((field) => [{ ...field, isPlain: true }, hit.payload[field.name]])
     .filter(([, value]) => typeof value === "string" && value && value.length <= SHORT);
 }
 
 /* A value as a filter by it. A number is only shown: that another item has just this one says little. */
 function chip(field, value) {
-  if (field.isPlain || field.kind === "number") return h("span", { class: "chip" }, h("span", { class: "quiet" }, `${field.name} `), shown(value));
+  if (field.isPlain || field.kind === "number")
+    return h("span", { class: "chip" }, h("span", { class: "quiet" }, `${field.name} `), shown(value));
   const isTrue = String(value) === "true";
   const condition = oneOf(field.name, [field.kind === "boolean" ? isTrue : value]);
-  return h("button", { type: "button", class: "chip", title: `Only with ${field.name}: ${shown(value)}`, on: { click: () => {
+  const press = () => {
     const filter = current().filter;
     if (!filter.includes(condition)) go({ filter: [...filter, condition] });
-  } } }, isTrue ? null : h("span", { class: "quiet" }, `${field.name} `), isTrue ? field.name : shortened(shown(value), 44));
+  };
+  const label = isTrue ? field.name : [h("span", { class: "quiet" }, `${field.name} `), shortened(shown(value), 44)];
+  return button(label, press, { class: "chip", title: `Only with ${field.name}: ${shown(value)}` });
 }
 
 function also(hit) {
   if (!hit.also?.length) return null;
   const shownIds = hit.also.slice(0, 5).join(", ");
-  return h("p", { class: "quiet also" }, `and ${hit.also.length} more form${hit.also.length > 1 ? "s" : ""} of it: ${shownIds}${hit.also.length > 5 ? ", …" : ""}`);
+  return h(
+    "p",
+    { class: "quiet also" },
+    `and ${hit.also.length} more form${hit.also.length > 1 ? "s" : ""} of it: ${shownIds}${hit.also.length > 5 ? ", …" : ""}`,
+  );
 }
 
 function closeness(hit, meaning) {
   const known = typeof hit.percentile === "number";
-  return h("div", { class: "closeness" },
-    h("span", { class: "score" }, score(hit.score, meaning === "fused" ? 4 : 3)), h("span", { class: "unit quiet" }, hit.read_as === "words" ? "word score" : meaning),
+  return h(
+    "div",
+    { class: "closeness" },
+    h("span", { class: "score" }, score(hit.score, meaning === "fused" ? 4 : 3)),
+    h("span", { class: "unit quiet" }, hit.read_as === "words" ? "word score" : meaning),
     known ? percentileBar(hit.percentile) : null,
-    known ? h("span", { class: "percentile quiet" }, percentileText(hit.percentile)) : null);
-}
-
-/* A percentile with as many digits as it has nines, never rounded up to what it is not. */
-function percent(p) {
-  if (p >= 99.999) return "over 99.999";
-  const digits = p < 99.9 ? 1 : p < 99.99 ? 2 : 3;
-  return (Math.floor(p * 10 ** digits) / 10 ** digits).toFixed(digits);
-}
-export const percentileText = (p) => `closer than ${percent(p)}\u00a0% of random pairs`;
-
-/* The share of random pairs that are further apart, on a scale where each fifth is ten times rarer: ticks at 90, 99,
-   99.9 and 99.99 %. On an even scale all hits of a large index would look alike. */
-export function percentileBar(percentile) {
-  const rare = Math.min(-Math.log10(Math.max(1 - percentile / 100, 1e-9)), NINES) / NINES;
-  return svg("svg", { class: "bar", viewBox: "0 0 120 8", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
-    svg("rect", { class: "ground", width: 120, height: 8 }),
-    svg("rect", { class: "value", width: (120 * rare).toFixed(2), height: 8 }),
-    [24, 48, 72, 96].map((x) => svg("rect", { class: "tick", x: x - 0.5, width: 1, height: 8 })));
+    known ? h("span", { class: "percentile quiet" }, percentileText(hit.percentile)) : null,
+  );
 }
 
 function similarLink(hit) {
   const side = sideOf(hit.side);
-  return h("a", { class: "button", href: linkTo({ q: hit.id, as: "id", of: side?.name ?? "" }), data: { link: "", does: "similar" } }, "Similar");
+  return h(
+    "a",
+    {
+      class: "button",
+      href: linkTo({ q: hit.id, as: "id", of: side?.name ?? "" }),
+      data: { link: "", does: "similar" },
+    },
+    "Similar",
+  );
 }
 
 function copyAction(hit, molecule) {
   const what = molecule ? "SMILES" : "Text";
-  const button = copyButton(`Copy ${molecule ? "SMILES" : "text"}`, hit.item, what);
-  button.dataset.does = "copy";
-  return button;
+  const copier = copyButton(`Copy ${molecule ? "SMILES" : "text"}`, hit.item, what);
+  copier.dataset.does = "copy";
+  return copier;
 }

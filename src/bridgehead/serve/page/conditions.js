@@ -22,7 +22,8 @@ export function oneOf(field, values) {
 export function between(field, least, most) {
   const name = fieldText(field);
   return [least === null ? null : `${name} >= ${least}`, most === null ? null : `${name} <= ${most}`]
-    .filter(Boolean).join(" and ");
+    .filter(Boolean)
+    .join(" and ");
 }
 
 /* Whether a condition was written by a facet of this field: what to replace when the facet changes. */
@@ -33,8 +34,11 @@ export function isOf(condition, field) {
 /* The values of `oneOf(field, values)`, or null where the condition is another one. */
 export function valuesOf(condition, field) {
   const name = fieldText(field);
-  const rest = condition.startsWith(`${name} = `) ? [condition.slice(name.length + 3)]
-    : condition.startsWith(`${name} in (`) && condition.endsWith(")") ? split(condition.slice(name.length + 5, -1)) : null;
+  const rest = condition.startsWith(`${name} = `)
+    ? [condition.slice(name.length + 3)]
+    : condition.startsWith(`${name} in (`) && condition.endsWith(")")
+      ? split(condition.slice(name.length + 5, -1))
+      : null;
   const values = rest?.map(valueOf);
   return values && values.every((value) => value !== undefined) ? values : null;
 }

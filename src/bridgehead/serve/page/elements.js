@@ -12,7 +12,9 @@ function put(element, properties, children) {
     else if (/^(on|style$|srcdoc$)/.test(name)) throw new TypeError(`${name} is not set on elements`);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -26,7 +28,9 @@ export function svg(name, properties = {}, ...children) {
 }
 
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.replaceChildren(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -51,7 +55,12 @@ export function shown(value) {
 
 export function shortened(text, most) {
   const letters = Array.from(text);
-  return letters.length <= most ? text : `${letters.slice(0, most - 1).join("").trimEnd()}…`;
+  return letters.length <= most
+    ? text
+    : `${letters
+        .slice(0, most - 1)
+        .join("")
+        .trimEnd()}…`;
 }
 
 /* A text of the service as a sentence: a great letter first, a stop at the end. */
@@ -85,13 +94,20 @@ export async function copy(text) {
   }
 }
 
+export const button = (label, click, properties = {}) =>
+  h("button", { type: "button", ...properties, on: { click } }, label);
+
+export const submit = (label, properties = {}) => h("button", { type: "submit", ...properties }, label);
+
+export const quiet = (...children) => h("p", { class: "quiet" }, ...children);
+
 /* A button that copies `text` when pressed and says so in its place. */
 export function copyButton(label, text, what) {
-  const button = h("button", { type: "button", on: { click: async () => {
+  const copier = button(label, async () => {
     const done = await copy(typeof text === "function" ? text() : text);
     say(done ? `${what} copied` : `${what} could not be copied`);
-    button.textContent = done ? "Copied" : "Not copied";
-    setTimeout(() => (button.textContent = label), 1600);
-  } } }, label);
-  return button;
+    copier.textContent = done ? "Copied" : "Not copied";
+    setTimeout(() => (copier.textContent = label), 1600);
+  });
+  return copier;
 }

@@ -25,6 +25,10 @@ export function headline() {
   return found.find((row) => drawn && row.direction.endsWith(` ${drawn.name}`)) ?? found[0] ?? null;
 }
 
+/* Recall of the index against exact, of all sides and kinds of queries; empty where all is exact. */
+export const indexRecalls = () =>
+  (facts?.sides ?? []).flatMap((side) => Object.values(side.recall ?? {})).filter((value) => typeof value === "number");
+
 /* When the figures were measured, as the heads that are searched tell. */
 export const whenMeasured = () => (facts?.heads === "refit" ? "measured before refit" : "measured on held-out pairs");
 
@@ -41,14 +45,25 @@ export function partnersOf(hit) {
 
 function fieldOfWords(payload) {
   const spoken = (value) => [value].flat().some((one) => typeof one === "string" && one.trim().includes(" "));
-  return Object.keys(payload).find((name) => !["name", "names", "synonyms"].includes(name) && spoken(payload[name])) ?? null;
+  return (
+    Object.keys(payload).find((name) => !["name", "names", "synonyms"].includes(name) && spoken(payload[name])) ?? null
+  );
 }
 
 /* The fields that sort items: numbers, and values that many items share; those that tell most apart come first. What
    each item has for itself (a key, a formula) sorts nothing. */
 export function facetsOf(side) {
-  return (side?.fields ?? []).filter((field) => field.n_items > 0 && field.name !== side.partners && (field.kind === "number" || covered(field) >= LEAST_COVERED && longest(field) < LONGEST))
-    .sort((one, other) => manyFirst(one) - manyFirst(other) || covered(other) - covered(one) || (one.name < other.name ? -1 : 1));
+  return (side?.fields ?? [])
+    .filter(
+      (field) =>
+        field.n_items > 0 &&
+        field.name !== side.partners &&
+        (field.kind === "number" || (covered(field) >= LEAST_COVERED && longest(field) < LONGEST)),
+    )
+    .sort(
+      (one, other) =>
+        manyFirst(one) - manyFirst(other) || covered(other) - covered(one) || (one.name < other.name ? -1 : 1),
+    );
 }
 
 const LEAST_COVERED = 0.05;

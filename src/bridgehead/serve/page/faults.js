@@ -1,7 +1,7 @@
 /* The page when something goes wrong: no network, a refused query, a busy service, a token that is asked for.
    Not about asking the service. */
 
-import { h, sentence } from "./elements.js";
+import { button, h, sentence, submit } from "./elements.js";
 import { plain } from "./reading.js";
 import { Fault } from "./service.js";
 
@@ -25,7 +25,8 @@ const AUTOMATIC = 3;
 let tries = 0;
 let timer = null;
 
-export const asFault = (error) => (error instanceof Fault ? error : new Fault("broken", `the page met an error: ${error.message}`));
+export const asFault = (error) =>
+  error instanceof Fault ? error : new Fault("broken", `the page met an error: ${error.message}`);
 
 export function forget() {
   clearTimeout(timer);
@@ -44,16 +45,25 @@ const told = (text) => (isPointed(text) ? text : sentence(plain(text)));
 export function faultPanel(fault, again, { title = TITLES[fault.kind], ways = [] } = {}) {
   forget();
   const actions = h("div", { class: "actions" });
-  const panel = h("div", { class: `fault ${fault.kind}`, role: "alert" },
+  const panel = h(
+    "div",
+    { class: `fault ${fault.kind}`, role: "alert" },
     h("h2", {}, title),
-    fault.kind === "network" ? null : h("p", { class: `message${isPointed(fault.message) ? " pointed" : ""}` }, told(fault.message)),
+    fault.kind === "network"
+      ? null
+      : h("p", { class: `message${isPointed(fault.message) ? " pointed" : ""}` }, told(fault.message)),
     ADVICE[fault.kind] ? h("p", { class: "quiet" }, ADVICE[fault.kind]) : null,
-    actions);
+    actions,
+  );
   actions.append(...ways);
   if (fault.kind === "token") {
     actions.append(tokenForm(again));
   } else if (fault.kind !== "refused") {
-    actions.append(h("button", { type: "button", class: "main", on: { click: () => { tries = 0; again(); } } }, "Try again"));
+    const anew = () => {
+      tries = 0;
+      again();
+    };
+    actions.append(button("Try again", anew, { class: "main" }));
     if (fault.kind === "busy" && tries < AUTOMATIC) actions.append(waiting(fault.retryAfter ?? 2, again));
   }
   return panel;
@@ -67,12 +77,17 @@ function waiting(seconds, again) {
 
 function tokenForm(again) {
   const field = h("input", { id: "token", type: "password", autocomplete: "off", required: true });
-  const submit = async (event) => {
+  const use = async (event) => {
     event.preventDefault();
     const { token } = await import("./service.js");
     token.set(field.value.trim());
     again();
   };
-  return h("form", { class: "token", on: { submit } },
-    h("label", { for: "token" }, "Token"), field, h("button", { type: "submit", class: "main" }, "Use it"));
+  return h(
+    "form",
+    { class: "token", on: { submit: use } },
+    h("label", { for: "token" }, "Token"),
+    field,
+    submit("Use it", { class: "main" }),
+  );
 }

@@ -4,12 +4,20 @@ import { byId } from "./elements.js";
 
 const KEPT = "bridgehead.keys";
 let on = true;
-try { on = localStorage.getItem(KEPT) !== "off"; } catch { /* on, where nothing may be kept */ }
+try {
+  on = localStorage.getItem(KEPT) !== "off";
+} catch {
+  /* on, where nothing may be kept */
+}
 
 export const keysAreOn = () => on;
 export function setKeys(value) {
   on = value;
-  try { localStorage.setItem(KEPT, value ? "on" : "off"); } catch { /* holds for this page */ }
+  try {
+    localStorage.setItem(KEPT, value ? "on" : "off");
+  } catch {
+    /* holds for this page */
+  }
 }
 
 const cards = () => [...document.querySelectorAll("#results .card")];
@@ -43,7 +51,7 @@ const LETTERS = { s: "similar", t: "texts", e: "explain", c: "copy" };
 export function listen(does) {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    if (byId("dialog").open || byId("view-search").hidden && event.key !== "?") return;
+    if (byId("dialog").open || (byId("view-search").hidden && event.key !== "?")) return;
     if (handled(event, does)) event.preventDefault();
   });
 }
@@ -52,23 +60,28 @@ function handled(event, does) {
   const target = event.target;
   const typing = target.matches("input:not([type=checkbox], [type=radio]), textarea, select");
   const card = cardOf(target);
-  if (target.id === "q" && event.key === "ArrowDown") return step(1), true;
+  if (target.id === "q" && event.key === "ArrowDown") return (step(1), true);
   if (event.key === "Escape") return escape(target, card, does);
-  if (typing || target.matches("input[type=radio]") && event.key.startsWith("Arrow")) return false;
-  if (event.key === "ArrowDown" && (card || target === document.body)) return step(1), true;
-  if (event.key === "ArrowUp" && card) return step(-1), true;
-  if (event.key === "Enter" && target === card) return card.dispatchEvent(new CustomEvent("all")), true;
+  if (typing || (target.matches("input[type=radio]") && event.key.startsWith("Arrow"))) return false;
+  if (event.key === "ArrowDown" && (card || target === document.body)) return (step(1), true);
+  if (event.key === "ArrowUp" && card) return (step(-1), true);
+  if (event.key === "Enter" && target === card) return (card.dispatchEvent(new CustomEvent("all")), true);
   if (!on || event.key.length !== 1) return false;
   return letter(event.key, card, does);
 }
 
 function letter(key, card, does) {
   const anywhere = {
-    "/": toBox, "?": does.showKeys, j: () => step(1), k: () => step(-1), n: () => does.page(1), p: () => does.page(-1),
+    "/": toBox,
+    "?": does.showKeys,
+    j: () => step(1),
+    k: () => step(-1),
+    n: () => does.page(1),
+    p: () => does.page(-1),
     f: does.toFilters,
   };
-  if (Object.hasOwn(anywhere, key)) return anywhere[key](), true;
-  if (card && Object.hasOwn(LETTERS, key)) return press(card, LETTERS[key]), true;
+  if (Object.hasOwn(anywhere, key)) return (anywhere[key](), true);
+  if (card && Object.hasOwn(LETTERS, key)) return (press(card, LETTERS[key]), true);
   return false;
 }
 

@@ -62,14 +62,25 @@ function form() {
   // Fields belong to a side: conditions on one mean nothing on another.
   byId("of").addEventListener("change", () => go({ ...asked(), of: byId("of").value, filter: [], sub: "", near: "" }));
   byId("distinct").addEventListener("change", () => go({ ...asked(), distinct: byId("distinct").checked }));
-  document.querySelectorAll("input[name=mode]").forEach((radio) => radio.addEventListener("change", () => go({ ...asked(), mode: radio.value })));
+  document
+    .querySelectorAll("input[name=mode]")
+    .forEach((radio) => radio.addEventListener("change", () => go({ ...asked(), mode: radio.value })));
 }
 
 /* Links within the page change its state; with a modifier they open elsewhere, as any link. */
 function links() {
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[data-link]");
-    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    if (
+      !link ||
+      event.defaultPrevented ||
+      event.button ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
     event.preventDefault();
     const tab = link.dataset.tab;
     go((tab && last[tab]) ?? stateOf(new URL(link.href).search), tab ? "tab" : "link");
@@ -90,7 +101,11 @@ function theme() {
     const next = { "": "light", light: "dark", dark: "" }[root.dataset.theme ?? ""];
     if (next) root.dataset.theme = next;
     else delete root.dataset.theme;
-    try { localStorage.setItem("bridgehead.theme", next); } catch { /* holds for this page */ }
+    try {
+      localStorage.setItem("bridgehead.theme", next);
+    } catch {
+      /* holds for this page */
+    }
     label();
   });
   label();
@@ -112,7 +127,11 @@ async function begin() {
   try {
     const facts = await load();
     byId("space-name").textContent = facts.name;
-    fill(byId("of"), h("option", { value: "" }, "automatic"), facts.sides.map((side) => h("option", { value: side.name }, side.name)));
+    fill(
+      byId("of"),
+      h("option", { value: "" }, "automatic"),
+      facts.sides.map((side) => h("option", { value: side.name }, side.name)),
+    );
     showFoot(byId("foot"));
     show(current(), "start");
   } catch (error) {

@@ -1,6 +1,6 @@
 /* How the query was read, and the other ways to read it. */
 
-import { fill, h, sentence } from "./elements.js";
+import { button, fill, h, sentence } from "./elements.js";
 import { go } from "./state.js";
 
 const KINDS = { id: "an id", name: "a name", inchikey: "an InChIKey", smiles: "a structure", text: "words" };
@@ -12,20 +12,41 @@ export function showReading(place, answer, state) {
   if (!answer) return fill(place);
   const { reading } = answer;
   const others = (answer.readings ?? []).filter((kind) => kind !== reading.kind);
-  return fill(place,
-    h("p", { class: "reading" },
+  return fill(
+    place,
+    h(
+      "p",
+      { class: "reading" },
       h("span", { class: "said" }, sentence(`${plain(reading.explanation)}; searching ${answer.of}`)),
-      others.length ? h("span", { class: "others" }, "Read it as ", others.map((kind) => readButton(kind))) : null,
-      state.as ? h("span", { class: "others" }, h("button", { type: "button", on: { click: () => go({ as: "" }) } }, "as it comes")) : null),
-    answer.note ? h("p", { class: "callout" }, sentence(answer.note)) : null);
+      others.length
+        ? h(
+            "span",
+            { class: "others" },
+            "Read it as ",
+            others.map((kind) => readButton(kind)),
+          )
+        : null,
+      state.as
+        ? h(
+            "span",
+            { class: "others" },
+            button("as it comes", () => go({ as: "" })),
+          )
+        : null,
+    ),
+    answer.note ? h("p", { class: "callout" }, sentence(answer.note)) : null,
+  );
 }
 
 /* Other ways to read a query that was refused as it was asked to be read. */
-export const otherWays = (state) => (state.as ? [
-  h("button", { type: "button", class: "main", on: { click: () => go({ as: "" }) } }, "Read it as it comes"),
-  state.as === "text" ? null : h("button", { type: "button", on: { click: () => go({ as: "text" }) } }, "Read it as words"),
-].filter(Boolean) : []);
+export const otherWays = (state) =>
+  state.as
+    ? [
+        button("Read it as it comes", () => go({ as: "" }), { class: "main" }),
+        state.as === "text" ? null : button("Read it as words", () => go({ as: "text" })),
+      ].filter(Boolean)
+    : [];
 
 function readButton(kind) {
-  return h("button", { type: "button", on: { click: () => go({ as: kind }) } }, KINDS[kind] ?? kind);
+  return button(KINDS[kind] ?? kind, () => go({ as: kind }));
 }

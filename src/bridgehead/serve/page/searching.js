@@ -1,7 +1,7 @@
 /* From a state of the page to what is shown of it: asks the service, cancels what was asked before, and tells hits,
    readings and faults to those who show them. */
 
-import { byId, count, fill, h, say } from "./elements.js";
+import { button, byId, count, fill, say } from "./elements.js";
 import { asFault, faultPanel, forget, succeeded } from "./faults.js";
 import { known, sideOf } from "./facts.js";
 import { filterOf } from "./conditions.js";
@@ -20,9 +20,18 @@ let before = null;
 /* The body of `/search` for a state. */
 export function questionOf(state, changes = {}) {
   return {
-    q: state.q, k: PAGE_SIZE, offset: (state.page - 1) * PAGE_SIZE, filter: filterOf(state.filter), of: state.of || null,
-    read_as: state.as || null, mode: state.mode, distinct: state.distinct, substructure: state.sub || null,
-    similar_to: state.near || null, ...(state.near ? { least_similarity: Number(state.least) } : {}), ...changes,
+    q: state.q,
+    k: PAGE_SIZE,
+    offset: (state.page - 1) * PAGE_SIZE,
+    filter: filterOf(state.filter),
+    of: state.of || null,
+    read_as: state.as || null,
+    mode: state.mode,
+    distinct: state.distinct,
+    substructure: state.sub || null,
+    similar_to: state.near || null,
+    ...(state.near ? { least_similarity: Number(state.least) } : {}),
+    ...changes,
   };
 }
 
@@ -124,7 +133,11 @@ function shown(place, answer, state) {
   showFilters(byId("filters"), sideOf(answer.of) ?? null, state);
   showAnswer(place, answer, state, (hit) => explained(state, hit));
   const n = answer.hits.length;
-  say(n ? `${n} hits, ${count(answer.offset + 1)} to ${count(answer.offset + n)}, of ${count(answer.n_searched)} ${answer.of} items` : "No hits");
+  say(
+    n
+      ? `${n} hits, ${count(answer.offset + 1)} to ${count(answer.offset + n)}, of ${count(answer.n_searched)} ${answer.of} items`
+      : "No hits",
+  );
 }
 
 /* The explanation of one hit: the same question again, for its place alone. */
@@ -137,8 +150,14 @@ function failed(place, fault, state) {
   showReading(byId("reading"), null);
   const told = fault.kind === "refused" ? faultOfFilters(fault.message, state) : null;
   showFilters(byId("filters"), targetOf(state, place), state, told);
-  const ways = told ? [h("button", { type: "button", on: { click: () => go({ filter: [], sub: "", near: "" }) } }, "Without the filters")]
-    : fault.kind === "refused" ? otherWays(state) : [];
+  const ways = told
+    ? [button("Without the filters", () => go({ filter: [], sub: "", near: "" }))]
+    : fault.kind === "refused"
+      ? otherWays(state)
+      : [];
   const title = told ? "The filter is not understood" : undefined;
-  fill(place, faultPanel(fault, () => search(state, "again"), { title, ways }));
+  fill(
+    place,
+    faultPanel(fault, () => search(state, "again"), { title, ways }),
+  );
 }

@@ -13,9 +13,29 @@ export class Fault extends Error {
 
 // Kept for this tab of the browser alone, never on disk.
 export const token = {
-  get: () => { try { return sessionStorage.getItem(TOKEN) ?? ""; } catch { return token.unkept ?? ""; } },
-  set: (value) => { token.unkept = value; try { sessionStorage.setItem(TOKEN, value); } catch { /* this page only */ } },
-  drop: () => { token.unkept = ""; try { sessionStorage.removeItem(TOKEN); } catch { /* nothing was kept */ } },
+  get: () => {
+    try {
+      return sessionStorage.getItem(TOKEN) ?? "";
+    } catch {
+      return token.unkept ?? "";
+    }
+  },
+  set: (value) => {
+    token.unkept = value;
+    try {
+      sessionStorage.setItem(TOKEN, value);
+    } catch {
+      /* this page only */
+    }
+  },
+  drop: () => {
+    token.unkept = "";
+    try {
+      sessionStorage.removeItem(TOKEN);
+    } catch {
+      /* nothing was kept */
+    }
+  },
 };
 
 function kindOf(status) {
@@ -50,7 +70,8 @@ async function faultOf(response) {
   }
   const seconds = Number(response.headers.get("Retry-After"));
   const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 60) : null;
-  const message = typeof said.message === "string" ? said.message : `the service answered with status ${response.status}`;
+  const message =
+    typeof said.message === "string" ? said.message : `the service answered with status ${response.status}`;
   return new Fault(kindOf(response.status), message, { type: String(said.type ?? ""), retryAfter });
 }
 

@@ -9,8 +9,21 @@ export const PAGE_SIZE = 10;
 export const MOST_OFFSET = 10000;
 
 const EMPTY = {
-  tab: "search", q: "", as: "", of: "", filter: [], mode: "space", distinct: false, sub: "", near: "", least: "0.7",
-  page: 1, labels: "", items: "", templates: "", below: "",
+  tab: "search",
+  q: "",
+  as: "",
+  of: "",
+  filter: [],
+  mode: "space",
+  distinct: false,
+  sub: "",
+  near: "",
+  least: "0.7",
+  page: 1,
+  labels: "",
+  items: "",
+  templates: "",
+  below: "",
 };
 const LONG = ["labels", "items", "templates"];
 
@@ -70,4 +83,3 @@ export function go(changes, why = "asked") {
 
 /* The address of a fresh state with these changes. */
 export const linkTo = (changes) => addressOf({ ...EMPTY, ...changes });
-export const fresh = (changes) => ({ ...EMPTY, ...changes });
