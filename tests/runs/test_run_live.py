@@ -1,6 +1,7 @@
 """Runs that train their encoders: what is tuned, what is measured with it, and what is said."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from bridgehead.runs import stages
 from bridgehead.runs.fitting import fit_model
 from bridgehead.runs.folder import RunFolder
 from bridgehead.runs.prepare import prepare
+from bridgehead.search import open_space
 
 
 def silent(*_args):
@@ -214,3 +216,15 @@ def test_the_resolved_config_reads_back_as_the_same_run(live_settings, tmp_path)
 def test_losses_negatives_and_augmentation_of_the_config_hold_for_live_encoders_too(live_settings, tmp_path, train):
     trained = runs.train(RunFolder.of(live_settings(train={**train, "epochs": 2}), tmp_path / "run"))
     assert np.isfinite([line["loss"] for line in trained["history"]]).all()
+
+
+def test_new_texts_come_into_the_index_through_the_tuned_encoder_that_it_carries(tuned, tmp_path):
+    shutil.copytree(tuned.folder.parent, tmp_path / "copy")
+    folder = tmp_path / "copy" / "run"
+    (tmp_path / "texts.jsonl").write_text('{"id": "T1", "text": "carries a thiol and a ring"}\n')
+    shutil.rmtree(folder / "refit" / "encoders")
+    assert [one.added for one in runs.sync(folder, tmp_path / "texts.jsonl", side="text").indexes] == [1, 1]
+    for heads in ("refit", "evaluated"):
+        with open_space(folder, heads) as space:
+            row = space.encode(["carries a thiol and a ring"], "b")[0][0]
+            assert space.index.row("b", space.item("text:T1").number) @ row == pytest.approx(1, abs=1e-3)
