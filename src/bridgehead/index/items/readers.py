@@ -16,7 +16,7 @@ from bridgehead.errors import BridgeheadError, RunBusyError, RunStateError
 from bridgehead.index.forks import never_close, tell_of_forks
 from bridgehead.index.items.schema import connect, is_whole
 
-_KEPT = 8
+_KEPT = 16
 _CHANGE = "SELECT value FROM meta WHERE name = 'change'"
 _NEEDS_WRITING = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
