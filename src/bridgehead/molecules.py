@@ -31,7 +31,7 @@ _INCHIKEY = re.compile(r"[A-Z]{14}-[A-Z]{8}[SN][A-Z]-[A-Z]")
 _BOND_RING_BRACKET = re.compile(r"[-=#$:/\\~\[\]()0-9%]")
 _BOND_OR_BRACKET = re.compile(r"[=#\[\]]|\(.+\)")
 # The tokens of a SMILES. Most words fail here already, and RDKit is not loaded for them.
-_SMILES_TOKENS = re.compile(r"(?:\[[^\[\]]+\]|Br|Cl|[BCNOPSFIbcnops*]|->|<-|[-=#$:/\\~().%0-9+])+")
+_SMILES_TOKENS = re.compile(r"(?:\[[^\[\]\s]+\]|Br|Cl|[BCNOPSFIbcnops*]|->|<-|[-=#$:/\\~().%0-9+])+")
 _LOG_STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\]\s*")
 
 

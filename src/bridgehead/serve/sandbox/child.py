@@ -8,6 +8,8 @@ import ctypes
 import json
 import os
 import signal
+from collections.abc import Callable
+from functools import partial
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
@@ -20,11 +22,12 @@ _PR_SET_PDEATHSIG = 1
 def serve_tasks(pipe: Connection, seconds: float, memory_mib: int) -> None:
     """Answer tasks from `pipe` until it ends: JSON `[name, arguments]` in, `{"result"}` or `{"error", "message"}` out.
 
-    Each may take `seconds` of processor time, then the process ends by SIGPROF; the process may take `memory_mib` MiB
-    above what it has at the start, where the system can limit that (Linux). It ends with the process that started it.
+    Each may take `seconds` of processor time (some less), then the process ends by SIGPROF; the process may take
+    `memory_mib` MiB above what it has at the start, where the system can limit that (Linux). It ends with the process
+    that started it.
     """
     _die_with_parent()
-    from bridgehead.serve.sandbox.tasks import TASKS, warm_up
+    from bridgehead.serve.sandbox.tasks import warm_up
 
     warm_up()
     _say_nothing()
@@ -33,19 +36,21 @@ def serve_tasks(pipe: Connection, seconds: float, memory_mib: int) -> None:
         pipe.send_bytes(b"ready")
         while True:
             name, arguments = json.loads(pipe.recv_bytes())
-            # At the end of its processor time the signal ends the process, in the midst of compiled code too.
-            signal.setitimer(signal.ITIMER_PROF, seconds)
-            answer = _answer(TASKS[name], arguments)
-            signal.setitimer(signal.ITIMER_PROF, 0)
+            answer = _answer(name, arguments, seconds)
             pipe.send_bytes(json.dumps(answer).encode())
             if answer.get("error") == "memory":
                 # What is left of the memory may be in pieces.
                 return
 
 
-def _answer(task: Any, arguments: Any) -> dict[str, Any]:
+def _answer(name: str, arguments: Any, seconds: float) -> dict[str, Any]:
+    from bridgehead.serve.sandbox.tasks import MOST_SECONDS, ONE_BY_ONE, TASKS
+
+    within = partial(_within, min(seconds, MOST_SECONDS.get(name, seconds)), TASKS[name])
     try:
-        return {"result": task(*arguments)}
+        if name in ONE_BY_ONE:
+            return {"result": [within(one) for one in arguments[0]]}
+        return {"result": within(*arguments)}
     except MemoryError:
         return {"error": "memory", "message": ""}
     except BridgeheadError as error:
@@ -53,6 +58,15 @@ def _answer(task: Any, arguments: Any) -> dict[str, Any]:
     except Exception as error:
         # A fault that none of ours foresaw: RDKit's own texts name places of its source, and stay here.
         return {"error": "fault", "message": type(error).__name__}
+
+
+def _within(seconds: float, task: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what `task` gives; at the end of its processor time a signal ends the process, in compiled code too."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return task(*arguments)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _die_with_parent() -> None:

@@ -24,8 +24,8 @@ from bridgehead.workers import clean_context
 
 TASK_NAMES = ("inspect", "pattern", "depict", "substructure")
 _START_SECONDS = 60.0
-# The limit is on processor time; on a busy machine that takes longer by the clock.
-_WALL = 5
+# The limit is on processor time, which takes longer by the clock on a busy machine, and is that of each of many texts.
+_WALL = 30
 _LONGEST_ANSWER = 32 * 2**20
 _VERIFIED = 2000
 
@@ -35,11 +35,11 @@ Verify = Callable[[str, Sequence[str]], npt.NDArray[np.bool_]]
 class Sandbox:
     """Processes that do tasks on structures from outside; shared by threads and by coroutines.
 
-    A task may take `seconds` of processor time (five times that by the clock) and `memory_mib` MiB; one that takes more
-    or breaks its process is refused with `SandboxLimitError`, and another process takes its place (in about 20 ms). At
-    most `waiting` calls wait for the `processes`; further ones get `SandboxBusyError`. Nothing is started before the
-    first call or `start()`. Closed by `close()` or as a context manager; the processes end with the one that made
-    them, however it ends.
+    A task may take `seconds` of processor time (some less; by the clock thirty times that) and `memory_mib` MiB; one
+    that takes more or breaks its process is refused with `SandboxLimitError`, and another process takes its place (in
+    about 20 ms). At most `waiting` calls wait for the `processes`; further ones get `SandboxBusyError`. Nothing is
+    started before the first call or `start()`. Closed by `close()` or as a context manager; the processes end with the
+    one that made them, however it ends.
 
     Raises `ArgumentError` for limits that are not above 0.
     """
@@ -216,11 +216,11 @@ class _Worker:
             self._pipe.send_bytes(asked)
             answer: dict[str, Any] = json.loads(self._heard(_WALL * seconds))
         except TimeoutError:
-            raise _too_long(seconds) from None
+            raise _too_long() from None
         except (EOFError, OSError):
             self._process.join(1)
             if self._process.exitcode == -signal.SIGPROF:
-                raise _too_long(seconds) from None
+                raise _too_long() from None
             raise SandboxLimitError("the structure broke the process that was to read it; it is refused") from None
         return answer
 
@@ -240,8 +240,8 @@ class _Worker:
         self._pipe.close()
 
 
-def _too_long(seconds: float) -> SandboxLimitError:
-    return SandboxLimitError(f"reading the structure takes longer than {seconds:g} s; it is refused")
+def _too_long() -> SandboxLimitError:
+    return SandboxLimitError("reading the structure takes longer than it may; it is refused")
 
 
 def _written(task: str, arguments: Sequence[Any]) -> bytes:
@@ -260,6 +260,6 @@ def _result(answer: dict[str, Any], memory_mib: int) -> Any:
     if kind == "memory":
         raise SandboxLimitError(f"reading the structure took more than {memory_mib} MiB; it is refused")
     raised = getattr(errors, kind, None)
-    if raised in (errors.StructureError, errors.ArgumentError, errors.MissingExtraError, SandboxLimitError):
+    if raised in (errors.StructureError, errors.ArgumentError, errors.MissingExtraError):
         raise raised(answer["message"]) if raised is not errors.MissingExtraError else raised("rdkit", "molecules")
     raise SandboxLimitError("the structure cannot be worked on; it is refused")
