@@ -26,7 +26,8 @@ BLOCK = 8192
 _POINTS_PER_LIST = 16
 _LEAST_POINTS = 16_384
 _BUILD_DEPTH = 80
-_PQ_ROUNDS = 10
+_PQ_ROUNDS = 8
+_PQ_POINTS = 64
 _SEED = 0
 
 Say = Callable[[str], None]
@@ -50,6 +51,7 @@ def empty_index(kind: str, n: int, dim: int) -> Any:
     if kind == "ivf-pq":
         found.pq.cp.min_points_per_centroid = 1
         found.pq.cp.niter = _PQ_ROUNDS
+        found.pq.cp.max_points_per_centroid = _PQ_POINTS
         # An order of codes for a search that is not used here takes ten times as long as the rest.
         found.do_polysemous_training = False
     return found
