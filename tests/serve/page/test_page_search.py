@@ -201,6 +201,21 @@ def test_smiles_and_links_are_copied(visit):
     assert page.evaluate("navigator.clipboard.readText()") == page.url
 
 
+def test_the_browser_is_told_to_run_nothing_but_the_scripts_of_the_page(desk):
+    page = desk.open()
+    policy = page.request.get(desk.home).headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    page.evaluate("""() => {
+        const script = document.createElement("script");
+        script.textContent = "document.title = 'broken in'";
+        document.body.append(script);
+        document.body.setAttribute("style", "display: none");
+    }""")
+    assert page.title() != "broken in" and page.locator("#q").is_visible()
+    assert len(desk.problems) >= 2, "each attempt is told in the console, so that no test passes over one"
+    desk.problems.clear()
+
+
 def test_markup_in_what_is_stored_stays_text(desk):
     page = desk.search("hostile", of="molecule")
     page.locator(".card").first.press("Enter")

@@ -8,11 +8,11 @@ import { tableOf } from "./tables.js";
 
 const MOST_VALUES = 4;
 const REFIT =
-  "What you search are refit heads: trained on all pairs, after the figures below were measured with heads that never " +
-  "saw the test pairs.";
+  "What you search are refit heads: trained on all pairs, after the figures below were measured with heads that " +
+  "never saw the test pairs.";
 const INDEX =
-  "Recall of the index: the share of the ten nearest items that it finds, against a look at every row. What it misses " +
-  "can still be found by its words.";
+  "Recall of the index: the share of the ten nearest items that it finds, against a look at every row. What it " +
+  "misses can still be found by its words.";
 
 export function showAbout(place) {
   const facts = known();

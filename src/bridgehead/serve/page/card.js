@@ -30,7 +30,7 @@ export function cardOf(hit, number, { meaning, isQuery, explained }) {
   const card = h(
     "article",
     { class: `card ${molecule ? "drawn" : "worded"}`, tabindex: number ? -1 : 0, "aria-labelledby": `${id}-title` },
-    h("span", { class: "rank", "aria-label": `Rank ${hit.rank}` }, hit.rank),
+    h("span", { class: "rank" }, hit.rank),
     molecule ? plate(hit) : null,
     h(
       "div",

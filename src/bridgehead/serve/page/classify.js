@@ -150,7 +150,8 @@ function intro() {
     h(
       "p",
       {},
-      "Each label is read as words, each item is put to the label whose place in the space is nearest. The answer is conditional on the labels that you give: state them with it.",
+      "Each label is read as words, each item is put to the label whose place in the space is nearest. ",
+      "The answer is conditional on the labels that you give: state them with it.",
     ),
     fits
       ? h(

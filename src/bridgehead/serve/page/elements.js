@@ -18,7 +18,7 @@ function put(element, properties, children) {
   return element;
 }
 
-/* An element with properties (attributes, and `on`, `data`, `value`) and children (elements and texts; null is left out). */
+/* An element with properties (attributes, and `on`, `data`, `value`) and children (elements, texts; null is left out). */
 export function h(name, properties = {}, ...children) {
   return put(document.createElement(name), properties, children);
 }

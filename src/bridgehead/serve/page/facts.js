@@ -16,7 +16,8 @@ export const sideOf = (name) => facts?.sides.find((side) => side.side === name |
 export const otherSide = (name) => facts?.sides.find((side) => side !== sideOf(name));
 export const isMolecule = (name) => sideOf(name)?.kind === "molecule";
 
-/* The figure to show first: recall@10 over all queries, towards molecules where a side holds them; null where none is. */
+/* The figure to show first: recall@10 over all queries, towards molecules where a side holds them; null where there is
+   none. */
 export function headline() {
   const rows = (facts?.measured?.rows ?? []).filter((row) => /^recall@/.test(row.metric));
   const tens = rows.filter((row) => row.metric === "recall@10");

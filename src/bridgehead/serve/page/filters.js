@@ -1,5 +1,5 @@
-/* The filters: facets of the payload, a free filter, and for molecules a substructure or a likeness. Each choice becomes
-   a condition of the state; what it means is the service's matter. */
+/* The filters: a free condition, facets of the payload, and for molecules a substructure or a likeness. Each choice
+   becomes a condition of the state; what it means is the service's matter. */
 
 import { button, byId, fill, h, quiet, shortened, submit } from "./elements.js";
 import { between, fieldText, oneOf } from "./conditions.js";
@@ -43,6 +43,7 @@ function build(place, side) {
     side.kind === "molecule" ? structures() : null,
     facets.map((field, at) => facet(field, updates, at < 2)),
     further(fields.filter((field) => !facets.includes(field))),
+    fields.length ? h("p", { class: "quiet counts" }, "Numbers count all items, whatever is asked.") : null,
   );
   wide.onchange = () => (panel.open = wide.matches);
   updates.push((state, fault) => {
@@ -147,7 +148,8 @@ function free(fields) {
       { class: "help" },
       h("summary", {}, "How to write one"),
       quiet(
-        "field = 'value', !=, <, <=, >, >=, in ('a', 'b'), not in, exists field; and, or, not, brackets. A field of more than one word stands in double quotes.",
+        "field = 'value', !=, <, <=, >, >=, in ('a', 'b'), not in, exists field; and, or, not, brackets. ",
+        "A field of more than one word stands in double quotes.",
       ),
       quiet("Fields: ", fields.map((field) => field.name).join(", ")),
     ),

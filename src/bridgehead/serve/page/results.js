@@ -38,7 +38,8 @@ export function showAnswer(place, answer, state, explained) {
       ? h(
           "p",
           { class: "quiet legend" },
-          "Bars: the share of random pairs that are further apart; marks at 90, 99, 99.9 and 99.99\u00a0%. A hit is a reason to look, no proof.",
+          "Bars: the share of random pairs that are further apart; marks at 90, 99, 99.9 and 99.99\u00a0%. ",
+          "A hit is a reason to look, no proof.",
         )
       : null,
     pages(answer, state),
@@ -179,9 +180,12 @@ const looksCoded = (text) => !/\s/.test(text) && /[()=#[\]\d]/.test(text);
 function purpose(facts) {
   const words = facts.sides.find((side) => side.kind === "text");
   const drawn = facts.sides.find((side) => isMolecule(side.name));
-  if (words && drawn)
-    return `Describe what a ${drawn.name} does, and find ${drawn.name} items; paste a SMILES or type a name, and find what is said of its like.`;
-  return `Give an item of one side, and find what belongs to it on the other: ${facts.sides.map((side) => side.name).join(" or ")}.`;
+  if (!words || !drawn) {
+    const names = facts.sides.map((side) => side.name).join(" or ");
+    return `Give an item of one side, and find what belongs to it on the other: ${names}.`;
+  }
+  const what = drawn.name;
+  return `Describe what a ${what} does, and find ${what} items; paste a SMILES or type a name, and find what is said of its like.`;
 }
 
 /* Grey shapes where hits will be; nothing for screen readers, who are told that it searches. */

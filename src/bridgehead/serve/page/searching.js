@@ -1,12 +1,12 @@
 /* From a state of the page to what is shown of it: asks the service, cancels what was asked before, and tells hits,
    readings and faults to those who show them. */
 
-import { button, byId, count, fill, say } from "./elements.js";
+import { button, byId, count, fill, say, sentence } from "./elements.js";
 import { asFault, faultPanel, forget, succeeded } from "./faults.js";
 import { known, sideOf } from "./facts.js";
 import { filterOf } from "./conditions.js";
 import { faultOfFilters, showFilters } from "./filters.js";
-import { otherWays, showReading } from "./reading.js";
+import { otherWays, plain, showReading } from "./reading.js";
 import { showAnswer, showSkeleton, showStart } from "./results.js";
 import { cardOf, focusCard } from "./keys.js";
 import { ask } from "./service.js";
@@ -133,11 +133,9 @@ function shown(place, answer, state) {
   showFilters(byId("filters"), sideOf(answer.of) ?? null, state);
   showAnswer(place, answer, state, (hit) => explained(state, hit));
   const n = answer.hits.length;
-  say(
-    n
-      ? `${n} hits, ${count(answer.offset + 1)} to ${count(answer.offset + n)}, of ${count(answer.n_searched)} ${answer.of} items`
-      : "No hits",
-  );
+  const first = count(answer.offset + 1);
+  const range = `${n} hits, ${first} to ${count(answer.offset + n)}, of ${count(answer.n_searched)} ${answer.of} items`;
+  say(`${sentence(plain(answer.reading.explanation))} ${n ? range : "No hits"}`);
 }
 
 /* The explanation of one hit: the same question again, for its place alone. */
