@@ -1,5 +1,6 @@
 """A tiny space whose encoders count letters, and clients of a service of it."""
 
+import io
 import json
 import threading
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from bridgehead.index import IndexSide, build_index, open_index
 from bridgehead.search import Space
 from bridgehead.serve.app import make_app
 from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.log import RequestLog
 from bridgehead.serve.settings import ServeSettings
 
 HOME = "http://127.0.0.1"
@@ -81,6 +83,7 @@ def small_space(folder, encoder=None):
 
 def served(space, settings=None, run=None, heads="refit", **options):
     """Return a client of the application over `space`; use it as a context manager."""
+    options.setdefault("log", RequestLog(stream=io.StringIO()))
     app = make_app(SpaceHolder(space, run, heads), settings or ServeSettings(), **options)
     return TestClient(app, base_url=HOME, raise_server_exceptions=False)
 

@@ -88,6 +88,8 @@ def test_the_report_shows_and_does_nothing_else(small_index, tmp_path):
         policy = response.headers["content-security-policy"]
         assert response.text == "<p>measured" and "script-src" not in policy and "default-src 'none'" in policy
         assert client.get("/about").json()["report"] == "/report"
+        again = client.get("/report", headers={"If-None-Match": response.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
         (tmp_path / "report.html").unlink()
         assert client.get("/report").status_code == 404 and client.get("/about").json()["report"] is None
 

@@ -191,7 +191,9 @@ def test_loopback_needs_no_token(host):
     assert checked_token(" a-token-of-enough-length\n", host) == "a-token-of-enough-length"
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "localhost.example.org"])
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "localhost.example.org", "127.example.org"]
+)
 def test_any_other_address_demands_a_token_of_some_length(host):
     with pytest.raises(ArgumentError, match="BRIDGEHEAD_TOKEN"):
         checked_token(None, host)

@@ -1,10 +1,12 @@
 """Every error has one form and says nothing of files or code, whatever comes."""
 
+import io
 import json
 import sqlite3
 
 import pytest
 
+from bridgehead.serve.log import RequestLog
 from served_space import Letters, error_of, served, small_space
 
 
@@ -151,17 +153,18 @@ def test_what_cannot_be_classified_or_encoded_is_422(api, path, asked):
         KeyError("a"),
     ],
 )
-def test_a_fault_of_ours_is_told_by_its_request_id_alone(small_index, fault, capsys):
+def test_a_fault_of_ours_is_told_by_its_request_id_alone(small_index, fault):
+    stream = io.StringIO()
     encoder = Letters()
     encoder.fault = fault
-    with served(small_space(small_index, encoder)) as api:
+    with served(small_space(small_index, encoder), log=RequestLog(stream=stream)) as api:
         response = api.post("/search", json={"q": "boom o"})
         assert response.status_code == 500
         said = error_of(response)
         assert said["type"] == "InternalError" and response.headers["x-request-id"] in said["message"]
         assert "srv" not in response.text and "Traceback" not in response.text and "items" not in response.text
         assert api.post("/search", json={"q": "o o"}).status_code == 200
-    logged = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    logged = [json.loads(line) for line in stream.getvalue().splitlines()]
     line = next(line for line in logged if line["status"] == 500)
     assert line["error"] == type(fault).__name__ and "/" not in "".join(line["at"])
     assert "secret" not in str(logged) and "boom" not in str(logged)

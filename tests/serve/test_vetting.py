@@ -75,8 +75,8 @@ def test_no_more_is_known_than_there_is_room_for():
 
 def test_many_are_looked_at_in_parts():
     sandbox = FakeSandbox()
-    look(Vetting(sandbox, 1000), ["C" * n for n in range(1, 121)])
-    assert [len(texts) for _, texts in sandbox.asked] == [50, 50, 20]
+    look(Vetting(sandbox, 1000), ["C" * n for n in range(1, 51)])
+    assert [len(texts) for _, texts in sandbox.asked] == [20, 20, 10]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ Not about what is answered (`app`) or how it ends (`server`).
 """
 
 import contextlib
+import ipaddress
 import os
 import socket
 import sys
@@ -40,6 +41,8 @@ def serve(
     token = checked_token((os.environ.get(TOKEN_VARIABLE) or None) if token is None else token, host)
     _check_extra()
     with contextlib.closing(listening_socket(host, port)) as listener:
+        # A name may stand for another address than it says.
+        checked_token(token, listener.getsockname()[0])
         from bridgehead.search import open_space
         from bridgehead.serve.app import make_app
         from bridgehead.serve.guard import LOOPBACK
@@ -49,14 +52,21 @@ def serve(
 
         log = RequestLog(settings.log_queries)
         log_the_server(log)
-        holder = SpaceHolder(open_space(run, heads=heads), Path(run), heads)
-        app = make_app(holder, settings, token, LOOPBACK if is_loopback(host) else None, log)
+        space = open_space(run, heads=heads)
+        if space.model_note:
+            log.write("warning", {"event": "model", "message": space.model_note})
+        holder = SpaceHolder(space, Path(run), heads)
+        hosts = LOOPBACK | {host, f"[{host}]"} if is_loopback(host) else None
+        app = make_app(holder, settings, token, hosts, log)
         run_server(app, listener, settings, lambda: opened(address_of(listener, host)))
 
 
 def is_loopback(host: str) -> bool:
     """Say whether only this machine can ask at `host`."""
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def checked_token(token: str | None, host: str) -> str | None:

@@ -25,10 +25,15 @@ _PICTURE: dict[int | str, dict[str, Any]] = {
 }
 
 
+def is_known(request: Request, tag: str) -> bool:
+    """Say whether the client has what is called `tag`."""
+    return tag in [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+
+
 def kept_response(request: Request, body: bytes, kind: str, tag: str, policy: str, cache: str) -> Response:
     """Return `body` with its ETag, or 304 where the client has just this."""
     headers = {"etag": tag, "cache-control": cache, "content-security-policy": policy}
-    if tag in [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]:
+    if is_known(request, tag):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type=kind)
 
@@ -51,7 +56,7 @@ def add_page_routes(app: FastAPI, space: Service) -> None:
             raise ServiceRefusal(404, name_of(404), "this run has no report yet")
         stat = path.stat()
         tag = f'"{stat.st_mtime_ns:x}-{stat.st_size:x}"'
-        body = await space.aside(path.read_bytes)
+        body = b"" if is_known(request, tag) else await space.aside(path.read_bytes)
         return kept_response(request, body, "text/html; charset=utf-8", tag, REPORT_POLICY, "no-cache")
 
     @app.get("/depict/{id:path}", response_class=Response, responses=_PICTURE, operation_id="depict")

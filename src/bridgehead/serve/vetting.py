@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from bridgehead.errors import SandboxLimitError
 from bridgehead.serve.sandbox import Sandbox
 
-_TOGETHER = 50
+_TOGETHER = 20
 # Without a bracket, a text with any other sign is not read as a structure (`molecules.reads_as_smiles`).
 _SIGNS = frozenset("BCNOPSFIbcnopsrl*<>-=#$:/\\~().%+0123456789")
 
