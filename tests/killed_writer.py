@@ -43,14 +43,19 @@ def do(writer, kind, what):
 
 def work(folder, mode, seed, calls):
     rng = np.random.default_rng(seed)
-    with IndexWriter(folder) as writer:
-        say("begins")
-        for _ in range(calls):
-            kind, what = call(rng, mode)
-            say("begin", json.dumps([kind, what]))
-            started = time.monotonic()
-            do(writer, kind, what)
-            say("done", str(time.monotonic() - started))
+    left = calls
+    while left:
+        # With mixed calls each has a writer of its own, so that kills also meet opening and closing.
+        with IndexWriter(folder) as writer:
+            if left == calls:
+                say("begins")
+            for _ in range(1 if mode == "mixed" else left):
+                kind, what = call(rng, mode)
+                say("begin", json.dumps([kind, what]))
+                started = time.monotonic()
+                do(writer, kind, what)
+                say("done", str(time.monotonic() - started))
+                left -= 1
 
 
 def main():

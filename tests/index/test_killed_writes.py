@@ -32,6 +32,7 @@ class Forge:
         self.process = subprocess.Popen([sys.executable, killed_writer.__file__], env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
         self.said = queue.Queue()
+        self.early = []
         self.reader = threading.Thread(target=self.listen)
         self.reader.start()
 
@@ -47,16 +48,18 @@ class Forge:
     def begun(self, **order):
         """Let a writer begin and return its pid."""
         print(json.dumps(order), file=self.process.stdin, flush=True)
-        pid = None
-        while (heard := self.heard())[0] != "begins":
-            assert heard[0] == "pid"
-            pid = int(heard[1])
-        return pid if pid is not None else int(self.heard()[1])
+        told = {}
+        while not {"pid", "begins"} <= told.keys():
+            word, rest = self.heard()
+            if word in ("begin", "done"):
+                self.early.append((word, rest))
+            told[word] = rest
+        return int(told["pid"])
 
     def rest(self):
         """Return the calls that were acknowledged with their seconds, and the one that was not, once it has ended."""
         done, begun = [], None
-        while (heard := self.heard())[0] != "ended":
+        while (heard := self.early.pop(0) if self.early else self.heard())[0] != "ended":
             if heard[0] == "begin":
                 begun = json.loads(heard[1])
             elif heard[0] == "done":
