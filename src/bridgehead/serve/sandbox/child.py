@@ -27,9 +27,9 @@ def serve_tasks(pipe: Connection, seconds: float, memory_mib: int) -> None:
     that started it.
     """
     _die_with_parent()
-    from bridgehead.serve.sandbox.tasks import warm_up
+    # Imported here where the server of the processes was started for something else, and has not done it.
+    import bridgehead.serve.sandbox.warmed  # noqa: F401
 
-    warm_up()
     _say_nothing()
     _limit_space(memory_mib)
     with contextlib.suppress(EOFError, OSError):

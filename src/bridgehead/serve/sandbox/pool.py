@@ -200,7 +200,7 @@ class _Worker:
     """One process and the pipe to it."""
 
     def __init__(self, seconds: float, memory_mib: int) -> None:
-        context = clean_context(["bridgehead.serve.sandbox.child", "bridgehead.serve.sandbox.tasks"])
+        context = clean_context(["bridgehead.serve.sandbox.child", "bridgehead.serve.sandbox.warmed"])
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=serve_tasks, args=(theirs, seconds, memory_mib), daemon=True)
         self._process.start()
