@@ -1,5 +1,6 @@
 """A small run that is served to a browser, and a browser page that keeps all that goes wrong on it."""
 
+import io
 import shutil
 import threading
 import time
@@ -14,6 +15,7 @@ from bridgehead import runs
 from bridgehead.search import open_space
 from bridgehead.serve.app import make_app
 from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.log import RequestLog
 
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"><script>document.title='broken in'</script>"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -46,7 +48,7 @@ def listening(run, **options):
 @contextmanager
 def listening_to(holder, **options):
     """Serve the space of a holder on a free port of this machine; gives the address."""
-    app = make_app(holder, **options)
+    app = make_app(holder, log=RequestLog(stream=io.StringIO()), **options)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -53,9 +53,9 @@ def test_the_reading_is_said_and_another_one_can_be_chosen(desk):
     assert "text" in page.locator(".results-head").inner_text()
     page.get_by_role("button", name="words", exact=True).click()
     page.wait_for_url("**as=text**")
-    page.get_by_text("Read as words").wait_for()
+    page.locator("#reading", has_text="Read as words").wait_for()
     page.get_by_role("button", name="as it comes", exact=True).click()
-    page.get_by_text("Read as the structure").wait_for()
+    page.locator("#reading", has_text="Read as the structure").wait_for()
     assert "as=" not in page.url
 
 
