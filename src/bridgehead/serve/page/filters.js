@@ -22,6 +22,7 @@ export function faultOfFilters(message, state) {
 
 export function showFilters(place, side, state, fault = null) {
   place.hidden = !side || (!state.q.trim() && !state.filter.length);
+  place.parentElement.classList.toggle("alone", place.hidden);
   if (!side) return;
   if (built !== side) build(place, side);
   updates.forEach((update) => update(state, fault));

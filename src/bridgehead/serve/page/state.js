@@ -52,7 +52,8 @@ export function addressOf(state) {
   if (!state.near) said.delete("least");
   const whole = String(said);
   if (whole.length > LONGEST && state.tab === "classify") LONG.forEach((name) => said.delete(name));
-  return said.size ? `?${said}` : location.pathname;
+  const address = String(said);
+  return address ? `?${address}` : location.pathname;
 }
 
 let state = null;
