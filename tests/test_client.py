@@ -1,6 +1,7 @@
 """The client against a service, and against whatever else may answer at an address."""
 
 import json
+import re
 import socket
 import threading
 from contextlib import contextmanager
@@ -35,6 +36,19 @@ HIT = {"rank": 1, "id": "m", "side": "a", "score": 0.5, "percentile": 99.0, "ite
        "something new": 1}  # fmt: skip
 
 
+def _request(connection):
+    """Return a request with its body, which may come in parts; empty where the client has closed."""
+    found = b""
+    while True:
+        head, end, body = found.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, flags=re.IGNORECASE)
+        if end and len(body) >= (int(length[1]) if length else 0):
+            return found
+        if not (part := connection.recv(65536)):
+            return b""
+        found += part
+
+
 @contextmanager
 def speaking(*answers):
     """Give (port, what was asked) of a server that gives these answers, one a request; it closes the connection for
@@ -50,9 +64,7 @@ def speaking(*answers):
                 return
             with connection:
                 while left:
-                    head = b""
-                    while b"\r\n\r\n" not in head and (part := connection.recv(65536)):
-                        head += part
+                    head = _request(connection)
                     if not head:
                         break
                     asked.append(head)
