@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from bridgehead.index.forks import tell_of_forks
 from bridgehead.index.growth import Growth
 from bridgehead.index.items.lookup import ItemLookup
 from bridgehead.index.items.readers import Readers
+from bridgehead.index.items.records import DAMAGE
 from bridgehead.index.layout import STORE_FILE, STRUCTURE_FILE, check_files
 from bridgehead.index.vectors import SideView, VectorFacts, open_base
 from bridgehead.vectors import IntArray
@@ -60,6 +60,8 @@ class OpenBuild:
         self.heads = {str(side): _head(content) for side, content in manifest["sides"].items()}
         check_files(folder, manifest["files"], thorough)
         self.bases = {side: open_base(folder, side, head.vectors) for side, head in self.heads.items()}
+        # Mapped now, not at the first question: the folder may be gone by then.
+        self.structures = self._mapped_structures()
         self._store = folder / STORE_FILE
         self.readers = Readers(self._store)
         self._lock = threading.Lock()
@@ -111,7 +113,10 @@ class OpenBuild:
             known = self._tracked
             if known is not None and known.change >= change:
                 return known if known.change == change else None
-            self._tracked = self._brought_up(items, known, change)
+            try:
+                self._tracked = self._brought_up(items, known, change)
+            except DAMAGE as error:
+                raise items.damaged(f"what it says of its state is not what was written: {error!s:.80}") from error
             return self._tracked
 
     def _brought_up(self, items: ItemLookup, known: Tracked | None, change: int) -> Tracked:
@@ -130,9 +135,7 @@ class OpenBuild:
                 )
         return Tracked(change, growth, views)
 
-    @cached_property
-    def structures(self) -> dict[str, Any]:
-        """The mapped structure bits (n, 512) of each side that has any."""
+    def _mapped_structures(self) -> dict[str, Any]:
         paths = {side: self.folder / STRUCTURE_FILE.format(side=side) for side in self.heads}
         return {
             side: np.load(path, mmap_mode="r", allow_pickle=False) for side, path in paths.items() if path.is_file()
