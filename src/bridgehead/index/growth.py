@@ -38,7 +38,10 @@ class Growth:
         return cls(nothing, np.zeros((0, dim), dtype=np.float16), nothing, 0)
 
     def brought_up(self, items: ItemLookup, side: str, since: int, next_number: int) -> "Growth":
-        """Return the growth that `items` sees, given that this one is of change `since`."""
+        """Return the growth that `items` sees, given that this one is of change `since`.
+
+        Raises `ValueError` or `TypeError` for rows that are not what was written.
+        """
         letter = SIDES.index(side)
         gone = np.array(
             items.rows("SELECT number FROM removed WHERE change > ? AND side = ? ORDER BY number", (since, letter)),
@@ -52,11 +55,15 @@ class Growth:
         if not kept.all():
             numbers, rows, room = numbers[kept], rows[kept], None
         if fresh:
-            joined = np.frombuffer(b"".join(row for _, row in fresh), dtype=np.float16)
+            joined = np.frombuffer(b"".join(row for _, row in fresh), dtype=np.float16).reshape(
+                len(fresh), rows.shape[1]
+            )
+            if not np.isfinite(joined).all():
+                raise ValueError("a row that was added is not finite")
             added = np.array([number for number, _ in fresh], dtype=np.int64)
             room = _with_room(numbers, rows, room, len(fresh))
             before, after = len(numbers), len(numbers) + len(fresh)
-            room[0][before:after], room[1][before:after] = added, joined.reshape(len(fresh), -1)
+            room[0][before:after], room[1][before:after] = added, joined
             numbers, rows = room[0][:after], room[1][:after]
         return Growth(numbers, rows, np.union1d(self.removed, gone), next_number, room)
 

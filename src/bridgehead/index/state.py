@@ -3,10 +3,10 @@
 Which state that is, and that there is always one, is in `open`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from bridgehead.index.structures.stored import StructureBits
 from bridgehead.index.vectors import Ranked, SideView, VectorFacts
 from bridgehead.index.where import FieldFacts, Where, field_facts, matching_numbers, parse_where
 from bridgehead.vectors import FloatArray, IntArray
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,11 @@ class IndexState:
 
     def items(self, side: str, numbers: Iterable[int]) -> list[Item]:
         """Return the items of `numbers` of one side, in that order."""
-        return self._items.items(self.side_named(side), numbers)
+        return self._those(self._items.items, side, numbers)
 
     def texts(self, side: str, numbers: Iterable[int]) -> list[str]:
         """Return the raw items of `numbers` of one side, in that order."""
-        return self._items.texts(self.side_named(side), numbers)
+        return self._those(self._items.texts, side, numbers)
 
     def by_id(self, identifier: str) -> list[Item]:
         """Return the items whose user's id is exactly `identifier`, at most one a side, a first."""
@@ -152,6 +154,17 @@ class IndexState:
         """Return the folder of the attachment `name` of this build, or None where it has none."""
         folder = self._build.folder / ATTACHED_FOLDER / name
         return folder if folder.is_dir() else None
+
+    def _those(
+        self, look: Callable[[str, Iterable[int]], list[Found]], side: str, numbers: Iterable[int]
+    ) -> list[Found]:
+        letter, wanted = self.side_named(side), list(numbers)
+        try:
+            return look(letter, wanted)
+        except ArgumentError as error:
+            if not np.isin(wanted, self.numbers(letter)).all():
+                raise
+            raise self._items.damaged(error) from error
 
     def _view(self, side: str) -> SideView:
         return self._tracked.views[self.side_named(side)]

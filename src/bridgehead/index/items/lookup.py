@@ -5,7 +5,6 @@ Works through a connection within somebody else's transaction, so all answers ar
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, RunStateError
-from bridgehead.index.items.records import ITEM_COLUMNS, SIDES, Item, WordHit, item_of, name_hash, storable, unpack
+from bridgehead.index.items.records import (
+    DAMAGE,
+    ITEM_COLUMNS,
+    SIDES,
+    Item,
+    WordHit,
+    item_of,
+    name_hash,
+    storable,
+    unpack,
+)
 from bridgehead.index.structures.bits import BYTES
 from bridgehead.index.vectors import check_page
 from bridgehead.index.words import match_expression
@@ -42,8 +51,13 @@ class ItemLookup:
         """Return `read()`. Raises `RunStateError` for a damaged file."""
         try:
             return read()
-        except sqlite3.DatabaseError as error:
-            raise RunStateError(f"{self.path} is damaged ({error}); build the index again") from error
+        except (sqlite3.DatabaseError, TypeError, AttributeError) as error:
+            # A value of another kind than was written is damage too.
+            raise self.damaged(error) from error
+
+    def damaged(self, why: object) -> RunStateError:
+        """Return the error that says that the file does not hold what was written."""
+        return RunStateError(f"{self.path} is damaged ({why}); build the index again")
 
     def meta(self) -> dict[str, Any]:
         """Return the state of the file: see `schema`."""
@@ -52,8 +66,7 @@ class ItemLookup:
     def added_structures(self, side: str) -> tuple[IntArray, npt.NDArray[np.uint8]]:
         """Return numbers (m,) and structure bits (m, 512) of the items that were added to `side`."""
         found = self.rows("SELECT number, structure FROM added WHERE side = ? ORDER BY number", (SIDES.index(side),))
-        bits = np.frombuffer(b"".join(structure or bytes(BYTES) for _, structure in found), dtype=np.uint8)
-        return np.array([number for number, _ in found], dtype=np.int64), bits.reshape(len(found), BYTES)
+        return self._checked(_numbers_and_bits, found)
 
     def items(self, side: str, numbers: Iterable[int]) -> list[Item]:
         """Return the items of `numbers` in that order. Raises `ArgumentError` for a number that the side lacks."""
@@ -78,6 +91,8 @@ class ItemLookup:
             marks = ", ".join("?" * len(some))
             statement = f"SELECT number, item FROM items WHERE number IN ({marks}) AND side = ?"
             found.update(self.rows(statement, (*some, SIDES.index(side))))
+        if wrong := [number for number, text in found.items() if not isinstance(text, str)]:
+            raise self.damaged(f"item {wrong[0]} is no text")
         if missing := [number for number in wanted if number not in found]:
             raise ArgumentError(f"side {side} has no item of number {missing[0]}")
         return [found[number] for number in wanted]
@@ -102,8 +117,8 @@ class ItemLookup:
             "ORDER BY position > 0, number"
         )
         records = self.rows(statement, (name_hash(form),))
-        found = [(self._checked(item_of, record), record[-1]) for record in records]
-        return [item for item, position in found if normalise(item.names[position]) == form]
+        found = [self._checked(_named, record) for record in records]
+        return [item for item, name in found if normalise(name) == form]
 
     def words(self, query: str, side: str, k: int, offset: int = 0, allowed: IntArray | None = None) -> list[WordHit]:
         """Return the items of `side` that hold the words of `query`: all its terms or, where no item has all, any.
@@ -141,5 +156,15 @@ class ItemLookup:
     def _checked(self, read: Callable[[Any], Found], record: Any) -> Found:
         try:
             return read(record)
-        except (zlib.error, json.JSONDecodeError, UnicodeDecodeError, IndexError) as error:
-            raise RunStateError(f"{self.path} is damaged ({error}); build the index again") from error
+        except DAMAGE as error:
+            raise self.damaged(error) from error
+
+
+def _named(record: Sequence[Any]) -> tuple[Item, str]:
+    item = item_of(record)
+    return item, item.names[record[-1]]
+
+
+def _numbers_and_bits(records: Sequence[tuple[Any, ...]]) -> tuple[IntArray, npt.NDArray[np.uint8]]:
+    bits = np.frombuffer(b"".join(structure or bytes(BYTES) for _, structure in records), dtype=np.uint8)
+    return np.array([number for number, _ in records], dtype=np.int64), bits.reshape(len(records), BYTES)

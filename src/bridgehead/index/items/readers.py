@@ -69,7 +69,7 @@ class Readers:
         connection = self._taken()
         try:
             return connection, self._began(connection)
-        except (sqlite3.Error, TypeError) as error:
+        except sqlite3.Error as error:
             self.end(connection)
             raise self._reason(error) from error
 
@@ -77,11 +77,11 @@ class Readers:
         """Begin to read; the first read is what the transaction's state is as of."""
         connection.execute("BEGIN")
         try:
-            return int(connection.execute(_CHANGE).fetchone()[0])
+            return _change_of(connection)
         except sqlite3.OperationalError as error:
             if not self._rolled_back(error):
                 raise
-        return int(connection.execute(_CHANGE).fetchone()[0])
+        return _change_of(connection)
 
     def _rolled_back(self, error: sqlite3.Error) -> bool:
         """Undo what a writer without write-ahead logging left half done, where this user may; say whether it was so."""
@@ -177,6 +177,13 @@ class Readers:
         for connection in (*self._free, *self._in_use):
             never_close(connection)
         self._renew()
+
+
+def _change_of(connection: sqlite3.Connection) -> int:
+    found = connection.execute(_CHANGE).fetchone()
+    if found is None or not isinstance(found[0], int):
+        raise sqlite3.DatabaseError("it does not say how often it was changed")
+    return found[0]
 
 
 def _code(error: Exception) -> int:

@@ -18,6 +18,8 @@ SIDES = ("a", "b")
 """The sides as they are numbered in the tables: a is 0, b is 1."""
 
 ITEM_COLUMNS = "number, side, id, item, key, names, payload, entity, origin"
+DAMAGE = (zlib.error, ValueError, TypeError, LookupError, RecursionError)
+"""What reading a record ends in that is not what was written."""
 _PLAIN_BELOW = 160
 _as_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _as_sorted_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True).encode
@@ -119,10 +121,14 @@ def contents(side: IndexSide) -> Iterator[Content]:
 
 
 def item_of(record: Sequence[Any]) -> Item:
-    """Return the item of a row of `ITEM_COLUMNS`. Raises `ValueError` or `zlib.error` for a damaged one."""
+    """Return the item of a row of `ITEM_COLUMNS`. Raises one of `DAMAGE` for a damaged one."""
     number, side, identifier, item, key, names, payload, entity, origin = record[:9]
-    shown = tuple(json.loads(unpack(names))) if names is not None else ()
-    return Item(SIDES[side], number, identifier, item, key, shown, json.loads(payload), entity, origin)
+    shown = json.loads(unpack(names)) if names is not None else []
+    fields = json.loads(payload)
+    texts = [identifier, item, origin, *(value for value in (key, entity) if value is not None), *shown]
+    if not isinstance(shown, list) or not isinstance(fields, dict) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"item {number} holds a value of another kind than was written")
+    return Item(SIDES[side], number, identifier, item, key, tuple(shown), fields, entity, origin)
 
 
 def name_records(number: int, names: Sequence[str]) -> list[tuple[int, int, int]]:
