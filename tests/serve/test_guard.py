@@ -47,11 +47,29 @@ def test_whether_it_lives_may_be_asked_by_anybody(locked):
     assert locked.get("/ready").status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::2]"])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::2]", "127.0.0.1:80@evil.example",
+     "[::1].evil.example", "localhost:8000:evil.example", "localhost, evil.example"],
+)  # fmt: skip
 def test_a_page_elsewhere_cannot_call_itself_this_machine(api, host):
     response = api.get("/about", headers={"Host": host})
     assert response.status_code == 421
     error_of(response)
+
+
+@pytest.mark.parametrize("hosts", [("evil.example", "localhost"), ("localhost", "evil.example"), ("localhost",) * 2])
+def test_a_request_that_names_two_machines_is_refused(api, hosts):
+    response = api.get("/about", headers=[("Host", host) for host in hosts])
+    assert response.status_code == 421
+
+
+@pytest.mark.parametrize("headers", [{"x-long": "a" * 70_000}, {f"x-{i}": "a" for i in range(2000)}])
+def test_a_head_over_the_limit_is_refused(api, headers):
+    response = api.get("/health", headers=headers)
+    assert (response.status_code, error_of(response)["type"]) == (431, "HeadTooLarge")
+    assert response.headers["connection"] == "close"
+    assert api.get("/health", headers={"x-long": "a" * 60_000}).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8123", "127.0.0.1:1", "[::1]:8000", "[::1]"])

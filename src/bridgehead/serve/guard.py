@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from bridgehead.serve.page_headers import EVERYWHERE
-from bridgehead.serve.refusals import ServiceRefusal, error_response, name_of, refusal_of
+from bridgehead.serve.refusals import MAX_HEAD, ServiceRefusal, error_response, name_of, refusal_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -86,13 +86,20 @@ class Guard:
 
     def _admit(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
-        if self.hosts is not None and _host(headers.get(b"host", b"")) not in self.hosts:
+        # 32: what each header costs besides, as in RFC 9113.
+        if sum(len(name) + len(value) + 32 for name, value in scope["headers"]) > MAX_HEAD:
+            raise ServiceRefusal(
+                431, name_of(431), f"a head of over {MAX_HEAD:,} bytes; send fewer and shorter headers",
+                {"connection": "close"},
+            )  # fmt: skip
+        given = [value for name, value in scope["headers"] if name == b"host"]
+        if self.hosts is not None and (len(given) != 1 or _host(given[0]) not in self.hosts):
             raise ServiceRefusal(
                 421, name_of(421), "the Host header names another machine; ask at the address that was printed"
             )
         if self.token is not None and scope["path"] not in OPEN_TO_ALL:
-            given = _token(headers.get(b"authorization", b""))
-            if given is None or not hmac.compare_digest(given, self.token):
+            token = _token(headers.get(b"authorization", b""))
+            if token is None or not hmac.compare_digest(token, self.token):
                 raise ServiceRefusal(
                     401, name_of(401), "this service demands its token: Authorization: Bearer TOKEN",
                     {"www-authenticate": 'Basic realm="bridgehead", charset="UTF-8"'},
@@ -134,11 +141,10 @@ def _too_large(most: int) -> ServiceRefusal:
 
 
 def _host(header: bytes) -> str:
-    """Return the name in a Host header, without its port."""
+    """Return the name in a Host header, without its port; all of it where that is no port."""
     text = header.decode("latin-1").strip().lower()
-    if text.startswith("["):
-        return text.partition("]")[0] + "]"
-    return text.partition(":")[0]
+    name, colon, port = text.rpartition(":")
+    return name if colon and (port.isdigit() or not port) and (":" not in name or name.endswith("]")) else text
 
 
 def _token(header: bytes) -> bytes | None:

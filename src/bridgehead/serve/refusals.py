@@ -14,6 +14,8 @@ from bridgehead.serve.content import json_bytes
 from bridgehead.serve.page_headers import DATA_POLICY
 
 _MOST = 1000
+MAX_HEAD = 64 * 1024
+"""Most bytes of the line and the headers of a request."""
 
 
 class ServiceRefusal(Exception):
@@ -38,7 +40,7 @@ _STATUS: tuple[tuple[type[BaseException], int], ...] = (
 _NAMES = {
     400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
     408: "RequestTimeout", 413: "BodyTooLarge", 415: "UnsupportedMediaType", 421: "MisdirectedRequest",
-    422: "ValidationError", 499: "ClientGone", 500: "InternalError", 503: "Busy", 504: "TimeLimit",
+    422: "ValidationError", 431: "HeadTooLarge", 499: "ClientGone", 500: "InternalError", 503: "Busy", 504: "TimeLimit",
 }  # fmt: skip
 
 

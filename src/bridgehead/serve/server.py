@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from bridgehead.serve.connection import connections
 from bridgehead.serve.settings import ServeSettings
 
 
@@ -24,8 +25,9 @@ def run_server(app: Any, listener: socket.socket, settings: ServeSettings, opene
     """
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on", loop="asyncio",
-        http="httptools", limit_concurrency=settings.max_connections, timeout_keep_alive=settings.keep_alive,
-        timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)), proxy_headers=False,
+        http=connections(settings.read_seconds), limit_concurrency=settings.max_connections,
+        timeout_keep_alive=settings.keep_alive, proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
     )  # fmt: skip
     Server(config, app.state.service, settings, opened).run(sockets=[listener])
 
@@ -39,7 +41,6 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.service, self.settings, self.opened = service, settings, opened
         self._ends_at: float | None = None
-        self._silent: dict[Any, float] = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
@@ -51,8 +52,6 @@ class Server(uvicorn.Server):
         """Do what has come due; return whether it is time to end."""
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
             self.should_exit = True
-        if counter % 10 == 0:
-            self._close_silent()
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -76,12 +75,3 @@ class Server(uvicorn.Server):
         finally:
             for one, handler in before.items():
                 signal.signal(one, handler)
-
-    def _close_silent(self) -> None:
-        """Close connections on which no request has come in time; uvicorn looks only at those that had one."""
-        now = time.monotonic()
-        silent = [one for one in self.server_state.connections if getattr(one, "cycle", None) is None]
-        self._silent = {one: self._silent.get(one, now) for one in silent}
-        for one, since in self._silent.items():
-            if now - since > self.settings.read_seconds and getattr(one, "transport", None) is not None:
-                one.transport.close()

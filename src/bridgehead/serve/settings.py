@@ -40,7 +40,9 @@ class ServeSettings:
 
     max_body_bytes: int = _limit(1_000_000, "most bytes of a request's body, counted while it streams in", 1000)
     read_seconds: float = _limit(
-        10.0, "seconds that a request may take to come in; then 408, or the connection is closed"
+        10.0,
+        "seconds that a request may take to come in, and a client take nothing of its answer; then 408, or the "
+        "connection is closed",
     )
     max_batch: int = _limit(32, "most waiting queries that are encoded and searched together", 1)
     queue: int = _limit(256, "most requests that wait for the space; further ones get 503 with Retry-After", 1)
