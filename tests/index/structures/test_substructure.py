@@ -82,6 +82,21 @@ def test_the_screen_never_loses_a_match() -> None:
     assert n_matches > 5_000
 
 
+def test_the_screen_never_loses_a_match_of_a_smarts_made_at_random() -> None:
+    atoms = ["C", "c", "O", "N", "n", "[#6]", "[C,N]", "[!C]", "[CX4]", "*", "[R]", "[$(C=O)]", "a", "[c;r6]", "[N+0]"]
+    bonds = ["", "-", "=", "~", "@", "!@", ":", "=,:", "!=", "~=", "=~", "-;@", "#", "!-", "/", "@-", "-=", "=&@"]
+    draw, here, n_matches = random.Random(13), state(), 0
+    some = [at for at, molecule in enumerate(compounds()[2]) if molecule][::25]
+    for pattern in ["O~=[#6]c", *("".join(draw.choice(atoms) + draw.choice(bonds) for _ in range(draw.randint(1, 5)))
+                                  + draw.choice(atoms) for _ in range(300))]:  # fmt: skip
+        query = Chem.MolFromSmarts(pattern, mergeHs=True)
+        kept = set(substructure_candidates(here, "a", "smarts:" + pattern).tolist())
+        held = {FIRST + at for at in some if compounds()[2][at].HasSubstructMatch(query)}
+        n_matches += len(held)
+        assert held <= kept, pattern
+    assert n_matches > 2_000
+
+
 def test_the_screen_leaves_little_to_match() -> None:
     here = state()
     for pattern in ("c1ccc2[nH]ccc2c1", "S(=O)(=O)N", "C(=O)N", "c1ccccc1"):

@@ -3,6 +3,7 @@
 The texts are parsed by `molecules`; this module decides how one is meant. Not about finding it (`substructure`).
 """
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ from bridgehead.index.structures.bits import Bits, pattern_bits
 from bridgehead.molecules import MAX_PATTERN_ATOMS, MAX_PATTERN_LENGTH, parse, parse_pattern
 
 _FORCED = "smarts:"
+_ORDER = re.compile(r"BondOrder (\d+) = val")
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,30 @@ def _smiles_query(text: str) -> Any | None:
 
 def _pattern(text: str, read_as: str, query: Any, note: str = "") -> Pattern:
     try:
-        bits = pattern_bits(query)
+        bits = pattern_bits(_screened(query))
     except (RuntimeError, ValueError):
         # No screen then: every structure is looked at.
         bits = np.zeros(256, dtype=np.uint8)
     return Pattern(text, read_as, query, bits, note)
+
+
+def _screened(query: Any) -> Any:
+    """Return what of a query its fingerprint may be made of: all but bonds that RDKit would take for others there.
+
+    A bond such as `~=` asks for a double bond and says that it is of no certain order; the fingerprint goes by what it
+    says, and would have bits that molecules with the double bond do not have.
+    """
+    odd = [bond for bond in query.GetBonds() if bond.HasQuery() and _is_odd(bond)]
+    if not odd:
+        return query
+    from rdkit import Chem
+
+    edited = Chem.RWMol(query)
+    for bond in odd:
+        edited.RemoveBond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())
+    return edited
+
+
+def _is_odd(bond: Any) -> bool:
+    asked = _ORDER.fullmatch(bond.DescribeQuery().strip())
+    return asked is not None and int(asked[1]) != int(bond.GetBondType())
