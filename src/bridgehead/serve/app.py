@@ -47,7 +47,12 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
+        try:
+            await service.start()
+        except Exception as error:
+            # The server underneath ends at this with a status of its own and without the reason.
+            app.state.failure = error
+            raise
         try:
             yield
         finally:
@@ -59,6 +64,7 @@ def make_app(
         lifespan=lifespan, redirect_slashes=False,
     )  # fmt: skip
     app.state.service = service
+    app.state.failure = None
     app.state.read_seconds = settings.read_seconds
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)

@@ -21,7 +21,8 @@ from bridgehead.serve.settings import ServeSettings
 def run_server(app: Any, listener: socket.socket, settings: ServeSettings, opened: Callable[[], None]) -> None:
     """Run the application of `make_app` on a listening socket until a signal; `opened` is called once it answers.
 
-    Returns when requests under way are answered, or `settings.shutdown_seconds` have passed.
+    Returns when requests under way are answered, or `settings.shutdown_seconds` have passed. Raises what the
+    application could not start for.
     """
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on", loop="asyncio",
@@ -29,7 +30,12 @@ def run_server(app: Any, listener: socket.socket, settings: ServeSettings, opene
         timeout_keep_alive=settings.keep_alive, proxy_headers=False,
         timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
     )  # fmt: skip
-    Server(config, app.state.service, settings, opened).run(sockets=[listener])
+    try:
+        Server(config, app.state.service, settings, opened).run(sockets=[listener])
+    except SystemExit:
+        if app.state.failure is None:
+            raise
+        raise app.state.failure from None
 
 
 class Server(uvicorn.Server):
