@@ -36,6 +36,7 @@ PAGE_FILES = (
     "facets.js",
     "results.js",
     "card.js",
+    "items.js",
     "panels.js",
     "faults.js",
     "dialogs.js",

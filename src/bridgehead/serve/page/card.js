@@ -7,6 +7,7 @@ import { showStructure } from "./dialogs.js";
 import { facetsOf, isMolecule, otherSide, partnersOf, sideOf } from "./facts.js";
 import { oneOf } from "./conditions.js";
 import { allPanel, explanationPanel, partnersPanel } from "./panels.js";
+import { smallPicture, titleOf } from "./items.js";
 import { current, go, linkTo } from "./state.js";
 import { showPicture } from "./service.js";
 
@@ -14,8 +15,6 @@ const MOST_CHIPS = 6;
 const MOST_OF_ONE = 2;
 const MOST_SMALL = 4;
 const SHORT = 20;
-
-export const titleOf = (hit) => hit.name || (sideOf(hit.side)?.kind === "text" ? hit.item : "") || hit.id;
 
 /* The card of a hit; `number` makes its ids on the page, `explained` asks for the hit's explanation. */
 export function cardOf(hit, number, { meaning, isQuery, explained }) {
@@ -131,23 +130,6 @@ function partnerPictures(hit) {
     partners.values.slice(0, MOST_SMALL).map((id) => smallPicture(id, other.name)),
     more > 0 ? h("span", { class: "quiet" }, `+\u00a0${more} more`) : null,
   );
-}
-
-export function smallPicture(id, of, name = null) {
-  const image = h("img", { alt: `Structure of ${name ?? `${of} ${id}`}`, loading: "lazy" });
-  const link = h(
-    "a",
-    {
-      class: "plate small",
-      href: linkTo({ q: id, as: "id", of }),
-      data: { link: "" },
-      title: `${name ?? id}: similar ones`,
-    },
-    image,
-  );
-  image.addEventListener("error", () => link.replaceChildren(h("span", { class: "code" }, id)), { once: true });
-  showPicture(image, id, of);
-  return link;
 }
 
 /* Facets of the payload that many items share, as buttons that filter by them. "true" shows as the field's name. */

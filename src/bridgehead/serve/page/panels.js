@@ -3,7 +3,7 @@
 
 import { button, count, fill, h, quiet, score, shown } from "./elements.js";
 import { percentileText } from "./bars.js";
-import { smallPicture, titleOf } from "./card.js";
+import { smallPicture, titleOf } from "./items.js";
 import { isMolecule, known, otherSide, partnersOf, sideOf } from "./facts.js";
 import { ask, itemPath } from "./service.js";
 import { linkTo } from "./state.js";
