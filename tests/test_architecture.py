@@ -126,10 +126,9 @@ def test_the_table_has_no_cycle():
     assert left == {}
 
 
-def test_client_imports_errors_only():
-    path = PACKAGE / "client.py"
-    if path.exists():
-        assert {name.split(".")[1] for name in imported(path) if name.startswith("bridgehead.")} <= {"errors"}
+def test_client_imports_errors_and_its_records_only():
+    for name, allowed in (("client.py", {"answers", "errors"}), ("answers.py", {"errors"})):
+        assert {one.split(".")[1] for one in imported(PACKAGE / name) if one.startswith("bridgehead.")} <= allowed
 
 
 @pytest.mark.parametrize("path", MODULES, ids=place)

@@ -144,6 +144,20 @@ def test_as_long_is_waited_as_the_service_asks(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("given", "least", "most"),
+    [("Wed, 21 Oct 2065 07:28:00 GMT", 30, 30), ("Wed, 21 Oct 2015 07:28:00 -0000", 0, 1), ("9" * 5000, 30, 30),
+     ("Wed, 99 Oct 2065 07:28:00 GMT", 0, 1), ("-5", 0, 1), ("nan", 0, 1), ("0.5", 0, 1), ("\u00b2", 0, 1)],
+)  # fmt: skip
+def test_a_wait_is_a_number_or_a_date_and_anything_else_is_ignored(monkeypatch, given, least, most):
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    later = answer(503, b"", "Retry-After: here").replace(b"here", given.encode("latin-1"))
+    with client_of(later, js(ITEM)) as (client, _):
+        client.item("m")
+    assert least <= waits[0] <= most
+
+
+@pytest.mark.parametrize(
     ("given", "status", "says"),
     [
         (
@@ -163,12 +177,20 @@ def test_as_long_is_waited_as_the_service_asks(monkeypatch):
         (js([]), None, "expected an object"),
         (js({"id": "m"}), None, "lacks 'side'"),
         (js(None), None, "expected an object"),
+        (js({**ITEM, "names": None}), None, "expected a list for 'names'"),
+        (js({**ITEM, "names": "x"}), None, "expected a list for 'names'"),
     ],
 )
 def test_what_is_not_from_the_service_is_one_clear_error(given, status, says):
     with client_of(given) as (client, asked), pytest.raises(ServiceError) as error:
         client.item("m")
     assert error.value.status == status and says in str(error.value) and len(asked) == 1
+
+
+@pytest.mark.parametrize("fault", [{"hits": None}, {"hits": {}}, {"hits": [1]}, {"reading": None}, {"reading": []}])
+def test_hits_that_are_none_are_an_error_and_no_record(fault):
+    with client_of(js({**found([HIT]), **fault})) as (client, _), pytest.raises(ServiceError, match="expected"):
+        client.search("q")
 
 
 def test_an_answer_that_is_cut_off_is_asked_for_again_and_then_an_error():
@@ -195,14 +217,35 @@ def test_a_service_that_says_nothing_is_given_up_after_the_timeout():
         client.close()
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:8000", "ftp://x", "http://", "http://x:99999", None, "file:///etc"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "127.0.0.1:8000",
+        "ftp://x",
+        "http://",
+        "http://x:99999",
+        None,
+        "file:///etc",
+        "http://x/\u00e9",
+        "http://x/a b",
+        "http://x/\x00",
+        "http://a..b",
+        "http://" + "a" * 300,
+    ],
+)
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(ArgumentError, match="url"):
         Client(url)
 
 
 def test_what_cannot_be_sent_is_refused():
-    for options in ({"token": "a\r\nb"}, {"token": "é"}, {"token": ""}, {"timeout": 0}, {"retries": -1}):
+    options_of_no_use = [
+        *({"token": token} for token in ("a\r\nb", "é", "", 5, b"x")),
+        *({"timeout": timeout} for timeout in (0, float("nan"), float("inf"), "3", None)),
+        *({"retries": retries} for retries in (-1, 1.5, "1", None)),
+    ]
+    for options in options_of_no_use:
         with pytest.raises(ArgumentError):
             Client("http://127.0.0.1:1", **options)
     client = Client("http://127.0.0.1:1")
@@ -211,6 +254,16 @@ def test_what_cannot_be_sent_is_refused():
             client.search("q", **asked)
     with pytest.raises(ArgumentError, match="id"):
         client.item("")
+    for asked in (lambda: client.item("\ud800"), lambda: client.similar("m", of="\ud800")):
+        with pytest.raises(ArgumentError, match="surrogate"):
+            asked()
+
+
+def test_one_text_is_not_taken_for_a_list_of_its_signs():
+    refused = answer(422, b'{"error": {"type": "ValidationError", "message": "items: no list"}}')
+    with client_of(refused) as (client, asked), pytest.raises(ServiceError, match="no list"):
+        client.encode("CCO", of="molecule")
+    assert b'"items": "CCO"' in asked[0]
 
 
 def test_threads_share_a_client():

@@ -7,191 +7,41 @@ redirect is followed and no proxy of the environment is asked. Not about serving
 import http.client
 import json
 import random
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, TypeVar
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from bridgehead.answers import (
+    About,
+    Classified,
+    ClassifiedItem,
+    Encoded,
+    Explanation,
+    Failure,
+    Found,
+    Hit,
+    Item,
+    LabelScore,
+    Reading,
+    Side,
+    made,
+)
 from bridgehead.errors import ArgumentError, ServiceError
 
-Record = TypeVar("Record")
+__all__ = [
+    "About", "Classified", "ClassifiedItem", "Client", "Encoded", "Explanation", "Failure", "Found", "Hit", "Item",
+    "LabelScore", "Reading", "Side",
+]  # fmt: skip
 _MOST_BYTES, _AGAIN = 256 * 2**20, frozenset([429, 502, 503])
 _LONGEST_WAIT = 30.0
+_LONGEST_TIMEOUT, _MOST_SECONDS = 86_400, 1e9
+_UNSENDABLE = re.compile(r"[^!-~]")
 _FIRST_WAIT = 0.1
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a query was read: `kind` ("text", "smiles", ...), the `value`, its `side`, and a sentence."""
-
-    kind: str
-    value: str
-    side: str | None
-    explanation: str
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a hit was found: its cosine and its percentile among random pairs, the nearest training pair (`id_a`,
-    `item_a`, `id_b`, `item_b`, `to_query`, `to_hit`), the words it shares, its ranks by list."""
-
-    similarity: float | None
-    percentile: float | None
-    nearest_pair: Mapping[str, Any] | None
-    matched_words: tuple[str, ...] = ()
-    ranks: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Hit:
-    """An item that was found; the fields are those of the service's `/search`."""
-
-    rank: int
-    id: str
-    side: str
-    score: float
-    percentile: float | None
-    item: str
-    name: str | None
-    payload: Mapping[str, Any]
-    read_as: str
-    has_picture: bool
-    also: tuple[str, ...]
-    explanation: Explanation | None
-
-
-@dataclass(frozen=True)
-class Found:
-    """Hits with how they came about; `more` says that a further page has hits."""
-
-    query: str
-    reading: Reading
-    readings: tuple[str, ...]
-    of: str
-    kind: str
-    note: str
-    k: int
-    offset: int
-    n_searched: int
-    more: bool
-    took_ms: float
-    hits: tuple[Hit, ...]
-
-
-@dataclass(frozen=True)
-class Item:
-    """An item as it is stored."""
-
-    id: str
-    side: str
-    of: str
-    kind: str
-    item: str
-    name: str | None
-    names: tuple[str, ...]
-    key: str | None
-    payload: Mapping[str, Any]
-    has_picture: bool
-
-
-@dataclass(frozen=True)
-class LabelScore:
-    """A class as an answer: a cosine, and a share among these labels that is no probability."""
-
-    label: str
-    score: float
-    share_among_candidates: float
-
-
-@dataclass(frozen=True)
-class ClassifiedItem:
-    """What an item was put to; `answer` None is none of these."""
-
-    position: int
-    item: str
-    answer: str | None
-    n_tied: int
-    labels: tuple[LabelScore, ...]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An item without an answer or a row: its position among those sent, and why."""
-
-    position: int
-    reason: str
-    item: str = ""
-
-
-@dataclass(frozen=True)
-class Classified:
-    """Answers with all that they are conditional on."""
-
-    items: tuple[ClassifiedItem, ...]
-    unread: tuple[Failure, ...]
-    items_are: str
-    labels_are: str
-    candidates: Mapping[str, Sequence[str]]
-    templates: tuple[str, ...]
-    logit_scale: float
-    abstain_below: float | None
-    sensitivity: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Rows of the space, one an item in order (lists of `dim` numbers); zero for the items in `failures`."""
-
-    of: str
-    dim: int
-    rows: tuple[Sequence[float], ...]
-    failures: tuple[Failure, ...]
-
-
-@dataclass(frozen=True)
-class Side:
-    """A side of the space; `recall` is that of the index against exact search, by kind of query."""
-
-    side: str
-    name: str
-    kind: str
-    n_items: int
-    method: str
-    recall: Mapping[str, float]
-    fields: tuple[Mapping[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class About:
-    """What is being served; `measured` is None where nothing was."""
-
-    name: str
-    version: str
-    heads: str
-    sides: tuple[Side, ...]
-    readings: tuple[str, ...]
-    modes: tuple[str, ...]
-    max_k: int
-    examples: tuple[str, ...]
-    measured: Mapping[str, Any] | None
-    report: str | None
-    attribution: str
-
-
-# Which fields hold records, or lists of them.
-_PARTS: dict[tuple[type, str], type] = {
-    (Hit, "explanation"): Explanation,
-    (Found, "reading"): Reading,
-    (Found, "hits"): Hit,
-    (ClassifiedItem, "labels"): LabelScore,
-    (Classified, "items"): ClassifiedItem,
-    (Classified, "unread"): Failure,
-    (Encoded, "failures"): Failure,
-    (About, "sides"): Side,
-}
 
 
 class Client:
@@ -206,15 +56,19 @@ class Client:
     def __init__(self, url: str, token: str | None = None, timeout: float = 10.0, retries: int = 3) -> None:
         try:
             parts = urlsplit(url)
-            port, good = parts.port, parts.scheme in ("http", "https") and parts.hostname
+            port, good = parts.port, parts.scheme in ("http", "https") and bool(parts.hostname)
+            # Names and paths that no request can hold; the path is taken as it is written, percent-encoded.
+            good = good and bool(str(parts.hostname).encode("idna")) and not _UNSENDABLE.search(parts.path)
         except (ValueError, TypeError, AttributeError):
-            good = None
+            good = False
         if not good:
             raise ArgumentError(f"url = {url!r:.80}; expected one such as http://127.0.0.1:8000")
-        if token is not None and (not token.isascii() or not token.isprintable() or not token):
+        if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable() and token):
             raise ArgumentError("the token is no line of ASCII characters; expected what the service was started with")
-        if timeout <= 0 or retries < 0:
-            raise ArgumentError(f"timeout = {timeout!r}, retries = {retries!r}; expected above 0, and 0 or more")
+        if not (isinstance(timeout, int | float) and 0 < timeout <= _LONGEST_TIMEOUT):
+            raise ArgumentError(f"timeout = {timeout!r:.80}; expected seconds above 0, a day at most")
+        if not (isinstance(retries, int) and retries >= 0):
+            raise ArgumentError(f"retries = {retries!r:.80}; expected a whole number of at least 0")
         self._secure, self._host, self._port = parts.scheme == "https", str(parts.hostname), port
         self._path, self._timeout, self._retries = parts.path.rstrip("/"), timeout, retries
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
@@ -240,16 +94,16 @@ class Client:
     ) -> Found:  # fmt: skip
         """Return the hits for `q`; the arguments are those of the service's `/search`."""
         asked = {name: value for name, value in locals().items() if name != "self"}
-        return _made(Found, self._json("POST", "/search", asked))
+        return made(Found, self._json("POST", "/search", asked))
 
     def similar(self, id: str, k: int = 10, offset: int = 0, of: str | None = None, filter: str | None = None) -> Found:
         """Return items that are like the item `id`, on the side `of` (by default its own)."""
         asked = {"k": k, "offset": offset, "of": of, "filter": filter}
-        return _made(Found, self._json("GET", _address("/similar", id, asked)))
+        return made(Found, self._json("GET", _address("/similar", id, asked)))
 
     def item(self, id: str, of: str | None = None) -> Item:
         """Return the item `id`; `ServiceError` with status 404 where there is none."""
-        return _made(Item, self._json("GET", _address("/items", id, {"of": of})))
+        return made(Item, self._json("GET", _address("/items", id, {"of": of})))
 
     def classify(
         self, items: Sequence[str], labels: Sequence[str], templates: Sequence[str] = ("{}",), k: int | None = None,
@@ -257,11 +111,12 @@ class Client:
     ) -> Classified:  # fmt: skip
         """Return the nearest of `labels` for each item; the arguments are those of the service's `/classify`."""
         asked = {name: value for name, value in locals().items() if name != "self"}
-        return _made(Classified, self._json("POST", "/classify", asked))
+        return made(Classified, self._json("POST", "/classify", asked))
 
     def encode(self, items: Sequence[str], of: str) -> Encoded:
         """Return rows of the space for items of the side `of`."""
-        return _made(Encoded, self._json("POST", "/encode", {"items": list(items), "of": of}))
+        asked = {"items": items if isinstance(items, str) else list(items), "of": of}
+        return made(Encoded, self._json("POST", "/encode", asked))
 
     def depict(self, id: str, of: str | None = None) -> str:
         """Return the picture of an item as SVG; `ServiceError` with status 404 where it has none."""
@@ -269,7 +124,7 @@ class Client:
 
     def about(self) -> About:
         """Return what is being served."""
-        return _made(About, self._json("GET", "/about"))
+        return made(About, self._json("GET", "/about"))
 
     def health(self) -> bool:
         """Say whether the service answers at all."""
@@ -338,13 +193,15 @@ class Client:
 def _address(path: str, id: str, asked: Mapping[str, Any]) -> str:
     if not isinstance(id, str) or not id:
         raise ArgumentError(f"id = {id!r:.80}; expected text")
-    query = urlencode({name: value for name, value in asked.items() if value is not None})
-    return f"{path}/{quote(id, safe='')}" + (f"?{query}" if query else "")
+    try:
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return f"{path}/{quote(id, safe='')}" + (f"?{query}" if query else "")
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"what is asked of {id!r:.80} is no text: half a surrogate pair stands in it") from error
 
 
 def _failure(path: str, status: int, data: bytes, headers: Mapping[str, str]) -> ServiceError:
-    given = headers.get("retry-after", "")
-    wait = float(given) if given.isascii() and given.isdigit() else None
+    wait = _wait_of(headers.get("retry-after", ""))
     try:
         error = json.loads(data)["error"]
         kind, message = str(error["type"]), str(error["message"])
@@ -354,27 +211,19 @@ def _failure(path: str, status: int, data: bytes, headers: Mapping[str, str]) ->
     return ServiceError(f"{path} was answered with {status}: {message}", status, kind, wait)
 
 
+def _wait_of(given: str) -> float | None:
+    """Return the seconds that a Retry-After header asks for, as a number or as a date; None where it says neither."""
+    try:
+        wait = float(given) if given.isdigit() else _seconds_until(parsedate_to_datetime(given))
+    except (ValueError, OverflowError):
+        return None
+    return min(wait, _MOST_SECONDS)
+
+
+def _seconds_until(moment: datetime) -> float:
+    # A date without a zone is meant as UTC.
+    return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - time.time())
+
+
 def _excerpt(data: bytes) -> str:
     return repr(" ".join(data[:400].decode("utf-8", "replace").split())[:200]) if data.strip() else "an empty body"
-
-
-def _made(kind: type[Record], content: Any) -> Record:
-    """Return `content` as a record; fields that are not known are left out, so that a newer service can be asked."""
-    if not isinstance(content, Mapping):
-        raise ServiceError(f"expected an object for {kind.__name__}, and got a {type(content).__name__}")
-    values: dict[str, Any] = {}
-    for one in fields(kind):  # type: ignore[arg-type]
-        if one.name not in content:
-            if one.default is MISSING and one.default_factory is MISSING:
-                raise ServiceError(f"the answer lacks {one.name!r}: it is not of this service, or of another release")
-            continue
-        values[one.name] = _value(content[one.name], _PARTS.get((kind, one.name)))
-    return kind(**values)
-
-
-def _value(value: Any, part: type | None) -> Any:
-    if part is None:
-        return tuple(value) if isinstance(value, list) else value
-    if isinstance(value, list):
-        return tuple(_made(part, each) for each in value)
-    return None if value is None else _made(part, value)
