@@ -94,4 +94,4 @@ def test_index_builds_compacts_or_takes_a_snapshot(stage, tmp_path):
     }
     assert asked == ["index", "compact", tmp_path / "s", tmp_path / "s"]
     refused = call("index", tmp_path, "--compact", "--snapshot", tmp_path / "s")
-    assert refused.exit_code == 1 and "two things" in refused.stderr
+    assert refused.exit_code == 2 and "two things" in refused.stderr

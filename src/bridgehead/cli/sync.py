@@ -10,7 +10,6 @@ import typer
 
 from bridgehead.cli.options import Debug, Json, Source, run_folder
 from bridgehead.cli.session import IN_CONFIG, session
-from bridgehead.errors import ArgumentError
 
 _OPTIONS = {**IN_CONFIG, "side": "--side {}", "id": "--id {}"}
 
@@ -37,9 +36,9 @@ def index(
     Items of the pairs and those that the config adds, with the heads of refit and with the evaluated ones; what came
     by sync is carried over. While a new index is built the one before goes on serving.
     """  # fmt: skip
+    if compact and snapshot is not None:
+        raise typer.BadParameter("--compact and --snapshot are two things; ask for one, then for the other")
     with session(as_json, debug) as current:
-        if compact and snapshot is not None:
-            raise ArgumentError("--compact and --snapshot are two things; ask for one, then for the other")
         from bridgehead import runs
 
         run = runs.RunFolder.of(source)

@@ -84,9 +84,14 @@ def _read_where(where: Any) -> Where | None:
     return where
 
 
+_MEANT = {"of": "the name of a side", "substructure": "a SMILES or SMARTS", "similar_to": "a SMILES"}
+
+
 def _check_text(name: str, value: Any) -> None:
-    if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise ArgumentError(f"{name} = {value!r:.80}; expected text, or None")
+    if isinstance(value, str) and not value.strip():
+        raise ArgumentError(f"{name} is empty; expected {_MEANT[name]}, or None")
+    if value is not None and not isinstance(value, str):
+        raise ArgumentError(f"{name} = {value!r:.80}; expected {_MEANT[name]}, or None")
 
 
 def _check_share(value: Any) -> None:

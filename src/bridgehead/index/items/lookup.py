@@ -142,7 +142,7 @@ class ItemLookup:
                 cost = f"round(bm25(words_{side}), 12) AS cost"
                 statement = f"SELECT rowid, {cost} {match} ORDER BY cost, rowid LIMIT ? OFFSET ?"
                 found = self.rows(statement, (expression, *values, *page))
-                return [WordHit(int(number), max(0.0, -float(cost))) for number, cost in found]
+                return [self._checked(_word_hit, record) for record in found]
         return []
 
     def word_text(self, number: int) -> str:
@@ -158,6 +158,11 @@ class ItemLookup:
             return read(record)
         except DAMAGE as error:
             raise self.damaged(error) from error
+
+
+def _word_hit(record: Sequence[Any]) -> WordHit:
+    number, cost = record
+    return WordHit(int(number), max(0.0, -float(cost)))
 
 
 def _named(record: Sequence[Any]) -> tuple[Item, str]:
