@@ -136,6 +136,19 @@ def test_the_twin_makes_unit_rows_of_large_and_small_numbers_as_the_model_does(f
         assert np.allclose(heads.project_b(DENSE * np.float32(factor)), heads.project_b(DENSE), atol=1e-5)
 
 
+def test_few_rows_through_wide_layers_are_projected_as_the_model_does_it(tmp_path):
+    torch.manual_seed(1)
+    rows = np.random.default_rng(1).standard_normal((40, 700)).astype(np.float32)
+    model = TwoHeads(HeadsConfig(*[HeadConfig(700, embed_dim=130, hidden=(301,))] * 2)).eval()
+    save_heads(model, tmp_path / "heads.safetensors")
+    twin = NumpyHeads.load(tmp_path / "heads.safetensors")
+    with torch.no_grad():
+        expected = model.head_a(torch.from_numpy(rows))
+    expected = torch.nn.functional.normalize(expected, dim=1).numpy()
+    for few in (1, 2, 16, 17, 40):
+        np.testing.assert_allclose(twin.project_a(rows[:few]), expected[:few], atol=1e-5)
+
+
 def test_rows_that_do_not_fit_are_refused_alike_by_twin_and_model(saved):
     bad = DENSE.copy()
     bad[4, 2] = np.nan

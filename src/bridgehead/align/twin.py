@@ -17,6 +17,9 @@ from bridgehead.align.heads_file import read_heads_file
 from bridgehead.errors import ArgumentError, RunStateError, ShapeError
 from bridgehead.vectors import FloatArray, float32_rows, unit_rows
 
+# OpenBLAS begins to share out a product of m x k by k x n where m k n is above 2**18.
+_IN_ONE_THREAD = 1 << 18
+_FEW_ROWS = 16
 _NORM_WEIGHTS = {
     "layer": ("weight", "bias"),
     "batch": ("weight", "bias", "running_mean", "running_var"),
@@ -90,7 +93,7 @@ def _forward(config: HeadConfig, weight: Callable[[str], FloatArray], rows: Any)
         units = _gelu(hidden) if config.activation == "gelu" else np.maximum(hidden, 0)
         units = _normed(str(config.norm), units, weight, f"norms.{number}")
         below = below + units if config.skips(number) else units
-        hidden = below @ weight(f"rest.{number}.weight").T + weight(f"rest.{number}.bias")
+        hidden = _product(below, weight(f"rest.{number}.weight")) + weight(f"rest.{number}.bias")
     return hidden + first if config.residual == "output" else hidden
 
 
@@ -99,7 +102,18 @@ def _first_dense(config: HeadConfig, weight: Callable[[str], FloatArray], rows: 
         rows = unit_rows(rows)
     elif config.input_norm == "standard":
         rows = (rows - weight("mean")) * weight("inverse_std")
-    return rows @ weight("first.weight").T + weight("first.bias")
+    return _product(rows, weight("first.weight")) + weight("first.bias")
+
+
+def _product(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return rows @ weights.T; that of few rows in parts so small that the library does them in the calling thread.
+
+    Its threads wait for each other by spinning, which costs a single query more than the product itself.
+    """
+    width = _IN_ONE_THREAD // max(1, rows.size)
+    if len(rows) > _FEW_ROWS or not 0 < width < len(weights):
+        return np.asarray(rows @ weights.T)
+    return np.concatenate([rows @ weights[at : at + width].T for at in range(0, len(weights), width)], axis=1)
 
 
 def _first_sparse(config: HeadConfig, weight: Callable[[str], FloatArray], rows: Any) -> FloatArray:
