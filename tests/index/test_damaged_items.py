@@ -25,6 +25,7 @@ DAMAGES = {
     "words that are a number": "UPDATE word_texts SET text = 5 WHERE number = 0",
     "counts of words that are cut": "UPDATE words_a_docsize SET sz = x''",
     "an average of words that is cut": "UPDATE words_a_data SET block = x'' WHERE id = 1",
+    "a value of no item": "INSERT INTO fields SELECT field, value, 'x' FROM fields LIMIT 1",
     "a row that is cut": "UPDATE added SET row = x'00ff'",
     "a row that is a text": "UPDATE added SET row = 'row'",
     "structure bits that are cut": "UPDATE added SET structure = x'00ff'",

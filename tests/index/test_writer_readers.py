@@ -279,6 +279,13 @@ def test_changes_that_nobody_without_permission_can_read_are_said(folder):
 
 
 @as_root
+def test_a_user_who_may_not_read_the_items_is_told_so(folder):
+    store_of(folder).chmod(0)
+    said = in_child(lambda: open_index(folder).close(), NOBODY)
+    assert said.startswith("RunStateError") and "may not be read by this user" in said
+
+
+@as_root
 def test_a_user_who_may_not_write_is_told_so(folder):
     (folder / ".lock").chmod(0o666)
     said = in_child(lambda: IndexWriter(folder).__enter__(), NOBODY)

@@ -117,6 +117,8 @@ class Readers:
             return RunBusyError(f"{self._path} is locked by a writer ({error}); try again")
         if not self._path.is_file():
             return RunStateError(f"{self._path} is missing; build the index again")
+        if not os.access(self._path, os.R_OK):
+            return RunStateError(f"{self._path} may not be read by this user; ask its owner for permission to read it")
         if code in _NEEDS_WRITING:
             return RunStateError(
                 f"{self._path} has changes beside it that a writer left, and reading them needs permission to write in "

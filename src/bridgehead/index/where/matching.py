@@ -115,7 +115,10 @@ class _Matching:
             joined = self._connection.execute(
                 f"SELECT group_concat(number) FROM fields WHERE {condition}", bound
             ).fetchone()[0]
-            numbers = np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, np.int64)
+            try:
+                numbers = np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, np.int64)
+            except ValueError as error:
+                raise sqlite3.DatabaseError("a value of a field belongs to no item") from error
             self._found[key] = _ascending(numbers)
         return self._found[key]
 
