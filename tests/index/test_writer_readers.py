@@ -280,6 +280,7 @@ def test_changes_that_nobody_without_permission_can_read_are_said(folder):
 
 @as_root
 def test_a_user_who_may_not_read_the_items_is_told_so(folder):
+    killed(folder, lambda writer: writer.put("b", side_of({"x": 1})))
     store_of(folder).chmod(0)
     said = in_child(lambda: open_index(folder).close(), NOBODY)
     assert said.startswith("RunStateError") and "may not be read by this user" in said
