@@ -80,6 +80,40 @@ def test_a_head_without_end_is_cut_off_early(service, first):
     assert sent < 16 * 2**20
 
 
+@pytest.mark.parametrize("framing", [b"Content-Length: 3000000\r\n", b"Transfer-Encoding: chunked\r\n"])
+def test_a_client_that_sends_too_much_hears_why(service, framing):
+    head = b"POST /search HTTP/1.1\r\nContent-Type: application/json\r\n" + HOST + framing + b"\r\n"
+    body = b"a" * 3_000_000
+    if b"chunked" in framing:
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    for _ in range(10):
+        with socket.create_connection(("127.0.0.1", service), timeout=5) as connection:
+            connection.sendall(head + body)
+            found = b""
+            while part := connection.recv(65536):
+                found += part
+        assert found.startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 900000\r\n", b"Transfer-Encoding: chunked\r\n"])
+def test_a_large_body_that_comes_at_once_is_read(service, framing):
+    head = b"POST /search HTTP/1.1\r\nContent-Type: application/json\r\nConnection: close\r\n" + HOST + framing
+    body = b'{"q": "o"' + b" " * 899_990 + b"}"
+    if b"chunked" in framing:
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", service), timeout=5) as connection:
+            connection.sendall(head + b"\r\n" + body)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_waits_to_be_told_to_send_is_refused_at_once(service):
+    head = b"POST /search HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3000000\r\n" + HOST + b"\r\n"
+    with socket.create_connection(("127.0.0.1", service), timeout=5) as connection:
+        connection.sendall(head)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413")
+
+
 def test_a_client_that_takes_nothing_of_its_answer_is_let_go(service):
     asked = (b"GET /openapi.json HTTP/1.1\r\n" + HOST + b"\r\n") * 400
     with socket.socket() as connection:

@@ -32,7 +32,7 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, seconds: float, **further: Any) -> None:
         super().__init__(*arguments, **further)
         self._seconds = seconds
-        self._inside = False
+        self._inside = self._went_on = False
         self._open_bytes = 0
         self._coming: asyncio.TimerHandle | None = None
         self._going: asyncio.TimerHandle | None = None
@@ -49,31 +49,31 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read what came, unless it is a head without end."""
+        """Read what came, and end a head that has no end."""
         if self._coming is None and (self.cycle is None or self.cycle.response_complete):
             # The server waits no longer for what follows an answer as soon as anything comes.
             self._await_head()
-        if self._inside:
-            self._open_bytes += len(data)
-            if self._open_bytes > _MOST_OPEN:
-                self._refuse_head()
-                return
+        self._went_on = False
         super().data_received(data)
+        # Only what brought no head and no body further is counted: one part may hold much of a body.
+        self._open_bytes = 0 if self._went_on else self._open_bytes + len(data)
+        if self._inside and self._open_bytes > _MOST_OPEN:
+            self._refuse_head()
 
     def on_message_begin(self) -> None:
-        """Count what comes of a head."""
-        self._inside, self._open_bytes = True, 0
+        """Count from here what comes of a head."""
+        self._inside = self._went_on = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """The request has come; its body is waited for elsewhere."""
-        self._open_bytes = 0
+        self._went_on = True
         self._stop_waiting()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """What is no body is counted from here."""
-        self._open_bytes = 0
+        """What comes after is counted anew."""
+        self._went_on = True
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -3,6 +3,8 @@
 Plain ASGI, so that it sees requests as they stream in and answers as they go out. Not about what is asked.
 """
 
+import asyncio
+import contextlib
 import hmac
 import time
 import uuid
@@ -20,6 +22,9 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Told = Callable[["Exchange"], None]
 _DIGITS = 18
+# What is read of a body that is too large, in times of the limit, and for how many seconds.
+_FURTHER = 8
+_MOMENT = 2.0
 OPEN_TO_ALL = frozenset(["/health", "/ready"])
 LOOPBACK = frozenset(["127.0.0.1", "localhost", "::1", "[::1]"])
 
@@ -79,6 +84,8 @@ class Guard:
                 # The answer has begun: all that is left is to end it short.
                 raise
             refusal = refusal_of(error, exchange.request_id)
+            if refusal.status == 413:
+                await _read_off(scope["headers"], receive, _FURTHER * self.most)
             response = error_response(refusal.status, refusal.kind, str(refusal), refusal.headers)
             await response(scope, receive, answer)
         finally:
@@ -133,6 +140,24 @@ def _counted(exchange: Exchange, receive: Receive, most: int) -> Receive:
         return message
 
     return counted
+
+
+async def _read_off(headers: Iterable[tuple[bytes, bytes]], receive: Receive, most: int) -> None:
+    """Take what still comes of a body that is too large, `most` bytes and a moment at the most.
+
+    A connection that is closed while its client sends is reset, and the client never hears why.
+    """
+    told = dict(headers)
+    length = told.get(b"content-length", b"0")
+    if b"expect" in told or not length.isdigit() or len(length) > _DIGITS or int(length) > most:
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_MOMENT):
+            while most > 0:
+                message = await receive()
+                most -= len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
 def _too_large(most: int) -> ServiceRefusal:
