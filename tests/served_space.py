@@ -19,7 +19,7 @@ from bridgehead.serve.settings import ServeSettings
 HOME = "http://127.0.0.1"
 SMILES = ["CCO", "CCN", "OO", "NN", "CC(=O)Oc1ccccc1C(=O)O", "CCCO"]
 TEXTS = ["ccc", "ooo", "nnn and zzz", "<script>alert(1)</script>", "词"]
-IDS = ["m0", "m/1", "m%2F2", "../m3", "m 4?&#é", "5"]
+IDS = ["m0", "m/1", "m%2F2", "../m\n3\n", "m 4?&#é", "5"]
 
 
 class Letters:

@@ -121,7 +121,7 @@ def test_metrics_count_routes_and_not_what_was_asked(api):
     api.get("/items/secret-of-mine")
     api.get("/nowhere/at/all")
     page = api.get("/metrics").text
-    assert 'bridgehead_requests_total{route="/items/{id:path}",status="404"}' in page
+    assert 'bridgehead_requests_total{route="/items/{id:id}",status="404"}' in page
     assert 'bridgehead_requests_total{route="unknown",status="404"}' in page
     assert "secret-of-mine" not in page and "nowhere" not in page
     for name in ("request_seconds_bucket", "queue_length", "batch_size_bucket", "encode_seconds_bucket",

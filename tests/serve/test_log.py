@@ -26,7 +26,7 @@ def lines_of(small_index, with_queries):
 def test_a_line_says_what_happened_and_not_what_was_asked(small_index):
     text, lines = lines_of(small_index, False)
     assert [(one["method"], one["route"], one["status"]) for one in lines] == [
-        ("POST", "/search", 200), ("GET", "/items/{id:path}", 404), ("POST", "/search", 422), ("GET", "unknown", 404),
+        ("POST", "/search", 200), ("GET", "/items/{id:id}", 404), ("POST", "/search", 422), ("GET", "unknown", 404),
     ]  # fmt: skip
     for one in lines:
         assert {"time", "level", "event", "id", "ms", "bytes_in", "bytes_out"} <= set(one)

@@ -59,7 +59,7 @@ def add_page_routes(app: FastAPI, space: Service) -> None:
         body = b"" if is_known(request, tag) else await space.aside(path.read_bytes)
         return kept_response(request, body, "text/html; charset=utf-8", tag, REPORT_POLICY, "no-cache")
 
-    @app.get("/depict/{id:path}", response_class=Response, responses=_PICTURE, operation_id="depict")
+    @app.get("/depict/{id:id}", response_class=Response, responses=_PICTURE, operation_id="depict")
     async def depict(id: Id, request: Request, of: Of = None) -> Response:
         """Draw an item, where its kind can be drawn."""
         found = await space.picture(id, of, request.receive)

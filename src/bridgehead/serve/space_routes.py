@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import Response
 
 from bridgehead.search.query import Query as SpaceQuery
@@ -33,6 +34,21 @@ WITH_ID: dict[int | str, dict[str, Any]] = {
     404: {"model": models.ErrorAnswer, "description": "no item has this id"},
 }
 Id = Annotated[str, Path(min_length=1, max_length=MAX_ID, description="the user's own id; slashes may stand in it")]
+
+
+class _AnyText(Convertor[str]):
+    """A part of an address that may hold every sign: starlette's own `path` ends at a line break."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("id", _AnyText())
 Of = Annotated[str | None, Query(max_length=200, description="shown name of a side, or `a` or `b`")]
 _HEADERS = {"cache-control": "no-store", "content-security-policy": DATA_POLICY}
 
@@ -70,12 +86,12 @@ def add_space_routes(app: FastAPI, space: Service) -> None:
             route_class_override=JsonRoute, operation_id=endpoint.__name__,
         )  # fmt: skip
 
-    @app.get("/items/{id:path}", response_model=models.ItemAnswer, responses=WITH_ID, operation_id="item")
+    @app.get("/items/{id:id}", response_model=models.ItemAnswer, responses=WITH_ID, operation_id="item")
     async def item(id: Id, request: Request, of: Of = None) -> Response:
         """Give an item as it is stored."""
         return json_response(await space.call(partial(asking.item, id, of), request.receive))
 
-    @app.get("/similar/{id:path}", response_model=models.SearchAnswer, responses=WITH_ID, operation_id="similar")
+    @app.get("/similar/{id:id}", response_model=models.SearchAnswer, responses=WITH_ID, operation_id="similar")
     async def similar(
         id: Id,
         request: Request,
