@@ -131,6 +131,16 @@ def test_a_damaged_index_is_left_behind_with_a_word(again):
     assert any("nothing that came by sync is kept" in line for line in lines)
 
 
+def test_an_index_that_is_damaged_or_new_takes_what_came_by_sync_from_the_other_one_of_the_run(synced, table, tmp_path):
+    shutil.copytree(synced.folder.parent, tmp_path / "copy")
+    both = RunFolder.of(config(table, **{**TRAINED_LONGER, "index": {"evaluated": True}}), tmp_path / "copy" / "run")
+    assert runs.index(both)["synced"] == {"refit": {"a": 3, "b": 1}, "evaluated": {"a": 3, "b": 1}}
+    next(both.path("index").glob("build-*/items.sqlite")).unlink()
+    record = runs.index(both)
+    assert record["synced"]["refit"] == {"a": 3, "b": 1} and came_by_sync(both.folder) == came_by_sync(synced.folder)
+    assert any("the index before cannot be read" in line for line in record["lines"])
+
+
 def test_an_index_of_a_newer_release_is_not_written_over(again):
     manifest = json.loads(again.path("index/index.json").read_text())
     again.path("index/index.json").write_text(json.dumps(manifest | {"version": 99}))

@@ -31,29 +31,35 @@ class Carried:
         return Carried({**self.items, side: kept}, self.notes + (notes if lost else ()))
 
 
-def carried_of(folder: Path) -> Carried:
-    """Return what came by sync into the index in `folder`, nothing where there is none.
+def carried_of(folder: Path, beside: Path | None = None) -> Carried:
+    """Return what came by sync into the index in `folder`, or, where that cannot be read, into the one in `beside`.
 
-    An index that is damaged is left behind with a note. Raises `FormatVersionError` for one of a newer release, whose
-    items would be lost.
+    A run has two indexes, which a sync brings up alike. One that is damaged is left behind with a note; where there is
+    none that can be read, nothing is carried over. Raises `FormatVersionError` for one of a newer release, whose items
+    would be lost.
     """
-    try:
-        opened = open_index(folder)
-    except InputFileNotFoundError:
-        return Carried()
-    except FormatVersionError:
-        if _version(folder) > INDEX_VERSION:
-            raise
-        return Carried()
-    except RunStateError as error:
-        return Carried(notes=(f"the index before cannot be read, so nothing that came by sync is kept: {error}",))
-    with opened, opened.state() as state:
+    notes: list[str] = []
+    for place in (folder, *([] if beside is None else [beside])):
+        try:
+            return Carried(_synced(place), tuple(notes))
+        except InputFileNotFoundError:
+            continue
+        except FormatVersionError:
+            if _version(place) > INDEX_VERSION:
+                raise
+        except RunStateError as error:
+            notes.append(f"the index before cannot be read: {error}")
+    return Carried(notes=(*notes, "nothing that came by sync is kept") if notes else ())
+
+
+def _synced(folder: Path) -> dict[str, list[Item]]:
+    with open_index(folder) as opened, opened.state() as state:
         found = {}
         for side in state.sides:
             numbers = state.numbers(side).tolist()
             blocks = (state.items(side, numbers[at : at + _BLOCK]) for at in range(0, len(numbers), _BLOCK))
             found[side] = [item for block in blocks for item in block if item.origin == SYNC]
-    return Carried(found)
+    return found
 
 
 def _version(folder: Path) -> int:

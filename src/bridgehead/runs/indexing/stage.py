@@ -132,8 +132,11 @@ def _build(work: Work, name: str, entries: Entries) -> Built:
     run, config = work.run, work.run.config
     folder, parts = FOLDERS[name]
     model = Model(load_encoders(run, *parts), NumpyHeads.load(run.path(*parts, HEADS_FILE)))
+    other = next(
+        (run.path(f) for f, _ in FOLDERS.values() if f != folder and run.path(f, "index.json").is_file()), None
+    )
     # A build that is killed leaves the index before, and with it all that came by sync.
-    carried = carried_of(run.path(folder))
+    carried = carried_of(run.path(folder), other)
     rows = (
         work.rows
         if name == "evaluated"
@@ -157,9 +160,6 @@ def _build(work: Work, name: str, entries: Entries) -> Built:
         )
         if added:
             notes.append(f"{len(added):,} {shown_name(config, side)} items that came by sync are carried over")
-    other = next(
-        (run.path(f) for f, _ in FOLDERS.values() if f != folder and run.path(f, "index.json").is_file()), None
-    )
     facts = build_index(
         run.path(folder),
         sides,
