@@ -2,9 +2,10 @@
 
 import io
 import json
+import logging
 import threading
 
-from bridgehead.serve.log import RequestLog
+from bridgehead.serve.log import RequestLog, ServerLines
 from bridgehead.serve.settings import ServeSettings
 from served_space import served, small_space
 
@@ -64,3 +65,19 @@ def test_a_log_that_cannot_be_written_ends_nothing(small_index):
     stream.close()
     with served(small_space(small_index), log=RequestLog(False, stream)) as client:
         assert client.get("/health").status_code == 200
+
+
+def test_what_the_server_says_over_and_over_is_written_once_a_while():
+    stream = io.StringIO()
+    log = RequestLog(False, stream)
+    lines = ServerLines(log)
+    for seconds in (0.0, 0.001, 9.0, 11.0, 12.0):
+        record = logging.LogRecord("asyncio", logging.ERROR, "here.py", 1, "out of files", (), None)
+        record.created = 1000.0 + seconds
+        lines.emit(record)
+    lines.emit(logging.LogRecord("uvicorn", logging.WARNING, "here.py", 1, "no HTTP", (), None))
+    log.flush()
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(one["message"], one.get("repeated")) for one in told] == [
+        ("out of files", None), ("out of files", 2), ("no HTTP", None),
+    ]  # fmt: skip

@@ -20,6 +20,9 @@ _MOST_WAITING = 10_000
 _MOST_TOGETHER = 1000
 # Seconds for which a line waits for others: one write is cheaper than many.
 _TOGETHER = 0.02
+# Seconds between lines of one message of the server underneath, and how many messages are known: without files left to
+# open it tells the same thousands of times a second.
+_AGAIN, _MOST_TOLD = 10.0, 100
 
 
 class RequestLog:
@@ -109,10 +112,22 @@ class ServerLines(logging.Handler):
     def __init__(self, log: RequestLog) -> None:
         super().__init__(logging.WARNING)
         self._log = log
+        # When each message was written last, and how often it came since.
+        self._told: dict[str, tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record."""
-        content: dict[str, Any] = {"event": "server", "message": record.getMessage()[:1000]}
+        """Write a record; one that comes again and again is written every ten seconds, with how often it came."""
+        message = record.getMessage()[:1000]
+        last, repeated = self._told.get(message, (-_AGAIN, 0))
+        if record.created - last < _AGAIN:
+            self._told[message] = (last, repeated + 1)
+            return
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[message] = (record.created, 0)
+        content: dict[str, Any] = {"event": "server", "message": message}
+        if repeated:
+            content["repeated"] = repeated
         if record.exc_info and record.exc_info[1] is not None:
             content |= {"error": type(record.exc_info[1]).__name__, "at": places(record.exc_info[1])}
         self._log.write(record.levelname.lower(), content)
