@@ -1,6 +1,8 @@
 """Texts that RDKit may come to read go through the sandbox first; a hostile one costs its own request only."""
 
 import asyncio
+import contextlib
+import io
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,9 @@ from hypothesis import strategies as st
 
 from bridgehead import molecules
 from bridgehead.errors import SandboxBusyError, SandboxLimitError
+from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.log import RequestLog
+from bridgehead.serve.service import Service
 from bridgehead.serve.settings import ServeSettings
 from bridgehead.serve.vetting import Vetting, may_be_structure
 from served_space import error_of, served, small_space
@@ -144,3 +149,10 @@ def test_structures_of_every_day_pass(api):
         response = api.post("/search", json=asked)
         assert response.status_code == 200, response.text
         assert response.json()["hits"]
+
+
+def test_as_many_structures_wait_as_is_set(small_index):
+    with contextlib.closing(small_space(small_index)) as space:
+        settings = ServeSettings(sandbox_queue=3, sandbox_seconds=1.5)
+        service = Service(SpaceHolder(space), settings, RequestLog(stream=io.StringIO()))
+        assert (service.sandbox.waiting, service.sandbox.seconds) == (3, 1.5)

@@ -43,7 +43,7 @@ class Service:
         self.slow = Lane("slow", self._answer, settings.slow_queue, 1, *limits)
         self.pictures = Pictures(self._draw, settings.pictures)
         self.sandbox = Sandbox(
-            settings.sandbox_processes, settings.sandbox_seconds, settings.sandbox_mib, settings.queue
+            settings.sandbox_processes, settings.sandbox_seconds, settings.sandbox_mib, settings.sandbox_queue
         )
         self._vetting = Vetting(self.sandbox, settings.vetted)
         holder.prepare(self._prepared)
