@@ -81,11 +81,11 @@ def bare_loop(run: Path, of: str, seconds: float) -> None:
 
 def serve(run: Path) -> None:
     """Serve until SIGTERM; prints the address first."""
+    from bridgehead.serve.answers.holder import SpaceHolder
     from bridgehead.serve.app import make_app
-    from bridgehead.serve.holder import SpaceHolder
-    from bridgehead.serve.listening import address_of, listening_socket
     from bridgehead.serve.server import run_server
     from bridgehead.serve.settings import ServeSettings
+    from bridgehead.serve.wire.listening import address_of, listening_socket
 
     settings = ServeSettings()
     listener = listening_socket("127.0.0.1", 0)

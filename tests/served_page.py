@@ -13,8 +13,8 @@ from small_run import config, records, write_table
 
 from bridgehead import runs
 from bridgehead.search import open_space
+from bridgehead.serve.answers.holder import SpaceHolder
 from bridgehead.serve.app import make_app
-from bridgehead.serve.holder import SpaceHolder
 from bridgehead.serve.log import RequestLog
 
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"><script>document.title='broken in'</script>"

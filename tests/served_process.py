@@ -35,12 +35,12 @@ def running(index, **limits):
 
 
 def main():
+    from bridgehead.serve.answers.holder import SpaceHolder
     from bridgehead.serve.app import make_app
-    from bridgehead.serve.holder import SpaceHolder
-    from bridgehead.serve.listening import address_of, listening_socket
     from bridgehead.serve.log import RequestLog, log_the_server
     from bridgehead.serve.server import run_server
     from bridgehead.serve.settings import ServeSettings
+    from bridgehead.serve.wire.listening import address_of, listening_socket
     from served_space import Letters, small_space
 
     class Slow(Letters):

@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 
 from bridgehead.index import IndexSide, build_index, open_index
 from bridgehead.search import Space
+from bridgehead.serve.answers.holder import SpaceHolder
 from bridgehead.serve.app import make_app
-from bridgehead.serve.holder import SpaceHolder
 from bridgehead.serve.log import RequestLog
 from bridgehead.serve.settings import ServeSettings
 

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from bridgehead.answers import (
+from bridgehead.client_answers import (
     About,
     Classified,
     ClassifiedItem,

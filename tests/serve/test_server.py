@@ -5,13 +5,13 @@ import io
 
 import pytest
 
+from bridgehead.serve.answers.holder import SpaceHolder
+from bridgehead.serve.answers.service import Service
 from bridgehead.serve.app import make_app
-from bridgehead.serve.holder import SpaceHolder
-from bridgehead.serve.listening import listening_socket
 from bridgehead.serve.log import RequestLog
 from bridgehead.serve.server import run_server
-from bridgehead.serve.service import Service
 from bridgehead.serve.settings import ServeSettings
+from bridgehead.serve.wire.listening import listening_socket
 from served_space import small_space
 
 

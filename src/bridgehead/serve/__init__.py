@@ -11,7 +11,7 @@ from bridgehead.serve.settings import ServeSettings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from bridgehead.serve.holder import SpaceHolder
+    from bridgehead.serve.answers.holder import SpaceHolder
 
 __all__ = ["ServeSettings", "make_app", "serve"]
 
@@ -24,7 +24,7 @@ def make_app(holder: "SpaceHolder", settings: ServeSettings | None = None, token
 
 
 def serve(*arguments: Any, **options: Any) -> None:
-    """Serve a run folder until a signal ends it: see `bridgehead.serve.listening.serve`."""
-    from bridgehead.serve.listening import serve as listen
+    """Serve a run folder until a signal ends it: see `bridgehead.serve.wire.listening.serve`."""
+    from bridgehead.serve.wire.listening import serve as listen
 
     listen(*arguments, **options)

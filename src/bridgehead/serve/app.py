@@ -14,15 +14,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from bridgehead import __version__
-from bridgehead.serve.guard import LOOPBACK, Exchange, Guard
-from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.answers.holder import SpaceHolder
+from bridgehead.serve.answers.service import Service
 from bridgehead.serve.log import RequestLog
-from bridgehead.serve.page_routes import add_page_routes
-from bridgehead.serve.refusals import error_response, name_of, validation_message
-from bridgehead.serve.service import Service
+from bridgehead.serve.routes.page_routes import add_page_routes
+from bridgehead.serve.routes.space_routes import add_space_routes
+from bridgehead.serve.routes.state_routes import add_state_routes
 from bridgehead.serve.settings import ServeSettings
-from bridgehead.serve.space_routes import add_space_routes
-from bridgehead.serve.state_routes import add_state_routes
+from bridgehead.serve.wire.guard import LOOPBACK, Exchange, Guard
+from bridgehead.serve.wire.refusals import error_response, name_of, validation_message
 
 _DESCRIPTION = """Search across two aligned modalities. Every error has one form,
 `{"error": {"type": ..., "message": ...}}`: 422 for what is wrong in a request, 404 for an unknown id, 413 for a body

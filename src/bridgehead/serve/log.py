@@ -14,7 +14,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from bridgehead.serve.guard import Exchange
+from bridgehead.serve.wire.guard import Exchange
 
 _MOST_WAITING = 10_000
 _MOST_TOGETHER = 1000

@@ -14,8 +14,8 @@ from typing import Any
 
 import uvicorn
 
-from bridgehead.serve.connection import connections
 from bridgehead.serve.settings import ServeSettings
+from bridgehead.serve.wire.connection import connections
 
 
 def run_server(app: Any, listener: socket.socket, settings: ServeSettings, opened: Callable[[], None]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 import served_space
-from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.answers.holder import SpaceHolder
 from served_page import Visit, listening_to
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bridgehead.serve.refusals import ServiceRefusal, name_of, validation_message
+from bridgehead.serve.wire.refusals import ServiceRefusal, name_of, validation_message
 
 
 class JsonRoute(APIRoute):

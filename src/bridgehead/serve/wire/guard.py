@@ -12,8 +12,8 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from bridgehead.serve.page_headers import EVERYWHERE
-from bridgehead.serve.refusals import MAX_HEAD, ServiceRefusal, error_response, name_of, refusal_of
+from bridgehead.serve.wire.page_headers import EVERYWHERE
+from bridgehead.serve.wire.refusals import MAX_HEAD, ServiceRefusal, error_response, name_of, refusal_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

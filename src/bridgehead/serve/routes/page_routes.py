@@ -11,12 +11,12 @@ from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 
 from bridgehead.errors import InputFileNotFoundError
-from bridgehead.serve.about import report_file
+from bridgehead.serve.answers.service import Service
 from bridgehead.serve.page import page_file
-from bridgehead.serve.page_headers import PAGE_POLICY, PICTURE_POLICY, REPORT_POLICY
-from bridgehead.serve.refusals import ServiceRefusal, name_of
-from bridgehead.serve.service import Service
-from bridgehead.serve.space_routes import WITH_ID, Id, Of
+from bridgehead.serve.routes.about import report_file
+from bridgehead.serve.routes.space_routes import WITH_ID, Id, Of
+from bridgehead.serve.wire.page_headers import PAGE_POLICY, PICTURE_POLICY, REPORT_POLICY
+from bridgehead.serve.wire.refusals import ServiceRefusal, name_of
 
 _PICTURE: dict[int | str, dict[str, Any]] = {
     **WITH_ID,

@@ -5,8 +5,8 @@ import base64
 
 import pytest
 
-from bridgehead.serve.guard import Guard
 from bridgehead.serve.settings import ServeSettings
+from bridgehead.serve.wire.guard import Guard
 from served_space import error_of, served, small_space
 
 TOKEN = "a-token-of-sufficient-length"

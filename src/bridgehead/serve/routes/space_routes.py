@@ -11,11 +11,12 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import Response
 
 from bridgehead.search.query import Query as SpaceQuery
-from bridgehead.serve import asking, models
-from bridgehead.serve.body import JsonRoute
-from bridgehead.serve.page_headers import DATA_POLICY
-from bridgehead.serve.service import Service
+from bridgehead.serve.answers import asking
+from bridgehead.serve.answers.service import Service
+from bridgehead.serve.routes import models
 from bridgehead.serve.settings import MAX_ID, MAX_K, MAX_OFFSET, MAX_TEXT
+from bridgehead.serve.wire.body import JsonRoute
+from bridgehead.serve.wire.page_headers import DATA_POLICY
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     422: {"model": models.ErrorAnswer, "description": "what is wrong in the request"},

@@ -14,17 +14,17 @@ from typing import Any
 from bridgehead.depict import has_pictures
 from bridgehead.errors import SandboxLimitError
 from bridgehead.search.query import Query
-from bridgehead.serve.about import about_content, records_stamp
-from bridgehead.serve.asking import Question, bodies, stored_item, warm_up
-from bridgehead.serve.content import json_bytes
-from bridgehead.serve.holder import SpaceHolder
-from bridgehead.serve.lanes import Lane, Receive, over_time
+from bridgehead.serve.answers.asking import Question, bodies, stored_item, warm_up
+from bridgehead.serve.answers.holder import SpaceHolder
+from bridgehead.serve.answers.lanes import Lane, Receive, over_time
+from bridgehead.serve.answers.vetting import Vetting, may_be_structure
 from bridgehead.serve.log import RequestLog, places
 from bridgehead.serve.measures import Measures, TimedEncoder
-from bridgehead.serve.pictures import Pictures
+from bridgehead.serve.routes.about import about_content, records_stamp
+from bridgehead.serve.routes.content import json_bytes
+from bridgehead.serve.routes.pictures import Pictures
 from bridgehead.serve.sandbox import Sandbox
 from bridgehead.serve.settings import ServeSettings
-from bridgehead.serve.vetting import Vetting, may_be_structure
 
 Call = Callable[[Any], Any]
 

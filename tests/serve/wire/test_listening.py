@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from bridgehead.errors import ArgumentError
-from bridgehead.serve.listening import address_of, checked_token, is_loopback, listening_socket
+from bridgehead.serve.wire.listening import address_of, checked_token, is_loopback, listening_socket
 from served_process import running
 from served_space import IDS
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from bridgehead.errors import ArgumentError
 from bridgehead.search.query import Query
-from bridgehead.serve import models
-from bridgehead.serve.content import encode_content, item_content, json_bytes, search_content
+from bridgehead.serve.routes import models
+from bridgehead.serve.routes.content import encode_content, item_content, json_bytes, search_content
 from bridgehead.serve.settings import MAX_PROMPTS
 
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.answers.holder import SpaceHolder
 from served_space import served, small_space
 
 

@@ -9,11 +9,11 @@ from fastapi import FastAPI, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
-from bridgehead.serve import models
-from bridgehead.serve.content import json_bytes
-from bridgehead.serve.refusals import ServiceRefusal, name_of
-from bridgehead.serve.service import Service
-from bridgehead.serve.space_routes import ERRORS, json_response
+from bridgehead.serve.answers.service import Service
+from bridgehead.serve.routes import models
+from bridgehead.serve.routes.content import json_bytes
+from bridgehead.serve.routes.space_routes import ERRORS, json_response
+from bridgehead.serve.wire.refusals import ServiceRefusal, name_of
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {
     503: {"model": models.ErrorAnswer, "description": "the service is going down"}

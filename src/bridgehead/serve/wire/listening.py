@@ -44,11 +44,11 @@ def serve(
         # A name may stand for another address than it says.
         checked_token(token, listener.getsockname()[0])
         from bridgehead.search import open_space
+        from bridgehead.serve.answers.holder import SpaceHolder
         from bridgehead.serve.app import make_app
-        from bridgehead.serve.guard import LOOPBACK
-        from bridgehead.serve.holder import SpaceHolder
         from bridgehead.serve.log import RequestLog, log_the_server
         from bridgehead.serve.server import run_server
+        from bridgehead.serve.wire.guard import LOOPBACK
 
         log = RequestLog(settings.log_queries)
         log_the_server(log)

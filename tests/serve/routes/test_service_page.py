@@ -8,7 +8,7 @@ import pytest
 from bridgehead.serve.settings import PROMISED, ServeSettings
 from served_process import running
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "service.md").read_text(encoding="utf-8")
 
 
 def test_every_limit_stands_in_its_table():

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from bridgehead import molecules
 from bridgehead.errors import SandboxBusyError, SandboxLimitError
-from bridgehead.serve.holder import SpaceHolder
+from bridgehead.serve.answers.holder import SpaceHolder
+from bridgehead.serve.answers.service import Service
+from bridgehead.serve.answers.vetting import Vetting, may_be_structure
 from bridgehead.serve.log import RequestLog
-from bridgehead.serve.service import Service
 from bridgehead.serve.settings import ServeSettings
-from bridgehead.serve.vetting import Vetting, may_be_structure
 from served_space import error_of, served, small_space
 
 

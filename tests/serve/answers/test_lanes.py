@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from bridgehead.serve.lanes import Lane
-from bridgehead.serve.refusals import ServiceRefusal
+from bridgehead.serve.answers.lanes import Lane
+from bridgehead.serve.wire.refusals import ServiceRefusal
 
 
 class Worker:

@@ -11,7 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from bridgehead.serve.refusals import MAX_HEAD, name_of
+from bridgehead.serve.wire.refusals import MAX_HEAD, name_of
 
 # Bytes that may come of a head, or of what may follow a body, before it is whole. The guard refuses a whole head in the
 # form of every error; this bound is for one without end, which the parser would copy again with each part that comes.

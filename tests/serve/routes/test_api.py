@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from bridgehead.serve import models
+from bridgehead.serve.routes import models
 from served_space import IDS, error_of
 
 

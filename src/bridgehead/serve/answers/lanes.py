@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bridgehead.serve.refusals import ServiceRefusal, name_of
+from bridgehead.serve.wire.refusals import ServiceRefusal, name_of
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

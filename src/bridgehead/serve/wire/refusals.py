@@ -10,8 +10,8 @@ from typing import Any
 from starlette.responses import Response
 
 from bridgehead import errors
-from bridgehead.serve.content import json_bytes
-from bridgehead.serve.page_headers import DATA_POLICY
+from bridgehead.serve.routes.content import json_bytes
+from bridgehead.serve.wire.page_headers import DATA_POLICY
 
 _MOST = 1000
 MAX_HEAD = 64 * 1024
