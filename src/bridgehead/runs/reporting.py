@@ -25,6 +25,7 @@ from bridgehead.runs.evaluation import Evaluation
 from bridgehead.runs.fitting import HEADS_FILE, trained_lines
 from bridgehead.runs.folder import RunFolder, stage_key
 from bridgehead.runs.folds.store import read_folds
+from bridgehead.runs.shown_config import shown_config
 from bridgehead.runs.shown_items import ShownItems, query_cases
 from bridgehead.runs.toml import to_toml
 from bridgehead.runs.wording import closed_form_name
@@ -102,7 +103,7 @@ def content_of(work: Work) -> report.ReportContent:
         folds=None if folds is None else report.folds_of(folds, names),
         costs=report.costs_of(read_costs(run)),
         versions=_versions(),
-        config=to_toml({**config.plain(), "folder": None}),
+        config=to_toml(shown_config({**config.plain(), "folder": None})),
     )
 
 
