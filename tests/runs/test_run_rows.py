@@ -61,6 +61,11 @@ def test_rows_of_both_sides_are_aligned_and_searched_by_id_and_name(run):
         assert space.answer("label 7", of="image", k=3).hits == found.hits or found.hits[0].item
 
 
+def test_its_pages_hold_no_folder_of_the_machine(run):
+    for name in ("report.html", "card.md"):
+        assert str(run.folder.parent) not in run.path(name).read_text(encoding="utf-8")
+
+
 def test_each_row_goes_to_its_own_item(run):
     heads = NumpyHeads.load(run.path("heads.safetensors"))
     for n in (0, 31, 59):

@@ -94,7 +94,7 @@ def content_of(work: Work) -> report.ReportContent:
         examples=[_example(stored) for stored in _stored(run, "index").get("examples", [])],
         sources=_sources(config),
         refit=_refit_is_there(run),
-        contract=report.contract_of(read_contract(run)),
+        contract=report.contract_of(shown_config(read_contract(run))),
         slices=_slices(record, names),
         differences=_differences(record, names),
         geometry=report.geometry_of(record["geometry"], names, shown.item, record["gap_correction"]),
@@ -213,7 +213,7 @@ def _facts(config: RunConfig, checked: dict[str, Any], encoded: dict[str, Any], 
     # Those that were evaluated: with [live] the stage train tunes what the stage encode stored.
     encoders = trained.get("encoders", encoded)
     facts = [
-        (name, f"{encoders[side]['encoder']}, {encoded[side]['n_columns']:,} columns")
+        (name, f"{shown_config(encoders[side]['encoder'])}, {encoded[side]['n_columns']:,} columns")
         for side, name in zip(("a", "b"), config.pairs.shown, strict=True)
     ]
     held = {"a": config.pairs.shown[0], "b": config.pairs.shown[1], "both": "both sides"}[split["hold_out"]]
