@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from lettered_space import lettered_space
 
 from bridgehead.encode import make_encoder
 from bridgehead.index import IndexSide, build_index, open_index
 from bridgehead.search import Space
+from lettered_space import lettered_space
 
 NOUNS = ["kinase", "opioid receptor", "sodium channel", "bacterial wall", "cyclooxygenase", "beta receptor", "virus"]
 VERBS = ["inhibits the", "activates the", "blocks the", "opens the", "binds to the", "is a substrate of the"]

@@ -1,6 +1,7 @@
 """A served space for tests of this folder."""
 
 import pytest
+
 import served_space
 
 

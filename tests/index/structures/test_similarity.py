@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from compounds import FIRST, compounds, state
 from rdkit import DataStructs
 from rdkit.Chem import rdFingerprintGenerator
 
 from bridgehead.errors import ArgumentError, StructureError
 from bridgehead.index.structures import similar_numbers
+from compounds import FIRST, compounds, state
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 
