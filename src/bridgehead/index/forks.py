@@ -2,6 +2,9 @@
 
 Locks that another thread held at the fork would be held for ever, and SQLite connections must not be shared. This is
 not about processes that bridgehead starts itself; those are never forked from the caller.
+
+What nobody can mend afterwards: a fork while another thread is within SQLite may leave SQLite's own locks held in the
+child. Fork first, then search in threads; or start processes anew.
 """
 
 import ctypes
