@@ -1,8 +1,18 @@
 """One small run, one service of it and one browser for all tests of the page."""
 
+from pathlib import Path
+
 import pytest
 
 import served_page
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Put the tests of this folder last: while the browser is there, no other test could run an event loop."""
+    items.sort(key=lambda item: item.path.is_relative_to(HERE))
 
 
 @pytest.fixture(scope="session")
