@@ -377,3 +377,16 @@ def test_rows_are_stored_as_float16_beside_a_small_manifest(folder):
         "a.faiss", "a.numbers.npy", "a.rows.npy", "a.structures.npy", "b.faiss", "b.numbers.npy", "b.rows.npy",
         "items.sqlite",
     }  # fmt: skip
+
+
+def test_damaged_structure_bits_are_told_where_the_sizes_fit(tmp_path, monkeypatch):
+    side = IndexSide("molecule", np.eye(3, dtype=np.float32), ["CCO", "CCN", "CCC"], ["1", "2", "3"], "molecule")
+    build_index(tmp_path, {"a": side}, "m")
+    path = next(tmp_path.glob("build-*/a.structures.npy"))
+    content = bytearray(path.read_bytes())
+    content[20:24] = b"((((("[:4]
+    path.write_bytes(content)
+    # As when the file changes after it was looked at.
+    monkeypatch.setattr("bridgehead.index.opened.check_files", lambda *_: None)
+    with pytest.raises(RunStateError, match="is not an array of rows"):
+        open_index(tmp_path)

@@ -91,7 +91,7 @@ def test_damage_and_other_versions_are_told(stored, tmp_path):
     with pytest.raises(InputFileNotFoundError):
         References.load(tmp_path)
     np.save(stored / "quantiles.npy", np.zeros((2, 5)))
-    with pytest.raises(RunStateError, match="other shapes"):
+    with pytest.raises(RunStateError, match="other arrays"):
         References.load(stored)
     (stored / "quantiles.npy").write_bytes(b"\x93NUMPY")
     with pytest.raises(RunStateError, match="cannot be read"):
@@ -100,3 +100,18 @@ def test_damage_and_other_versions_are_told(stored, tmp_path):
     (stored / "references.json").write_text(json.dumps(content | {"version": 99}))
     with pytest.raises(FormatVersionError):
         References.load(stored)
+
+
+@pytest.mark.parametrize("name", ["quantiles.npy", "training_pairs.npy"])
+def test_whatever_byte_of_a_header_is_another_it_is_told_or_still_the_same(stored, name):
+    whole, before = (stored / name).read_bytes(), References.load(stored)
+    kinds = [(array.shape, array.dtype) for array in (before.quantiles, before.training_pairs)]
+    for place in range(128):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x15
+        (stored / name).write_bytes(damaged)
+        try:
+            read = References.load(stored)
+        except RunStateError:
+            continue
+        assert [(array.shape, array.dtype) for array in (read.quantiles, read.training_pairs)] == kinds

@@ -107,6 +107,7 @@ def build_index(
         try:
             facts = build.write(part, [target, *([Path(reuse)] if reuse is not None else [])], attachments or {})
         except Exception:
+            # A build goes on after a kill or Ctrl-C; after a failure what is there would only fill the disk.
             shutil.rmtree(part, ignore_errors=True)
             raise
         _remove_others(target, part)

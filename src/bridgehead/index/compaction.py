@@ -21,6 +21,7 @@ from bridgehead.index.layout import ATTACHED_FOLDER, STORE_FILE, STRUCTURE_FILE,
 from bridgehead.index.snapshot import copy_items, link_files
 from bridgehead.index.structures.bits import BYTES
 from bridgehead.index.vectors import BaseVectors, VectorFacts, VectorPlan, open_base
+from bridgehead.index.vectors.base import mapped
 from bridgehead.index.vectors.tuning import OTHER_SIDE
 from bridgehead.index.vectors.writing import tidy_side, write_side
 from bridgehead.vectors import IntArray
@@ -70,7 +71,7 @@ class LiveRows:
 
     def write_bits(self, source: Path, target: Path) -> None:
         """Write the structure bits (n, 512) of the rows, those of the build taken from the file `source`."""
-        given = np.load(source, mmap_mode="r", allow_pickle=False)
+        given = mapped(source, np.uint8, 2)
         bits = np.lib.format.open_memmap(target, mode="w+", dtype=np.uint8, shape=(len(self.numbers), BYTES))
         place = 0
         for start in range(0, len(self.kept), _BLOCK):

@@ -22,6 +22,7 @@ from bridgehead.index.items.readers import Readers
 from bridgehead.index.items.records import DAMAGE
 from bridgehead.index.layout import STORE_FILE, STRUCTURE_FILE, check_files
 from bridgehead.index.vectors import SideView, VectorFacts, open_base
+from bridgehead.index.vectors.base import mapped
 from bridgehead.vectors import IntArray
 
 _MOST_REMEMBERED = 64 << 20
@@ -61,7 +62,10 @@ class OpenBuild:
         check_files(folder, manifest["files"], thorough)
         self.bases = {side: open_base(folder, side, head.vectors) for side, head in self.heads.items()}
         # Mapped now, not at the first question: the folder may be gone by then.
-        self.structures = self._mapped_structures()
+        names = {side: STRUCTURE_FILE.format(side=side) for side in self.heads}
+        self.structures = {
+            side: mapped(folder / name, np.uint8, 2) for side, name in names.items() if name in manifest["files"]
+        }
         self._store = folder / STORE_FILE
         self.readers = Readers(self._store)
         self._lock = threading.Lock()
@@ -134,12 +138,6 @@ class OpenBuild:
                     f"{items.path} holds {size} items of side {side}, and {rows} have a row; build the index again"
                 )
         return Tracked(change, growth, views)
-
-    def _mapped_structures(self) -> dict[str, Any]:
-        paths = {side: self.folder / STRUCTURE_FILE.format(side=side) for side in self.heads}
-        return {
-            side: np.load(path, mmap_mode="r", allow_pickle=False) for side, path in paths.items() if path.is_file()
-        }
 
     def remembered(self, key: object) -> IntArray | None:
         """Return the numbers that were remembered for `key`, None where there are none (any more)."""

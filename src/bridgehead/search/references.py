@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bridgehead.errors import ArgumentError, RunStateError
-from bridgehead.files import read_json, why_unreadable, write_json, write_npy
+from bridgehead.files import UNREADABLE, read_json, why_unreadable, write_json, write_npy
 from bridgehead.index import IndexState
 from bridgehead.vectors import FloatArray, IntArray, unit_rows
 
@@ -79,10 +79,11 @@ class References:
         try:
             quantiles = np.load(source / _QUANTILES, allow_pickle=False)
             pairs = np.load(source / _PAIRS, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except UNREADABLE as error:
             raise RunStateError(f"{source} cannot be read ({why_unreadable(error)}); build the index again") from error
-        if quantiles.shape != (len(_SIDES), len(LEVELS)) or pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise RunStateError(f"{source} holds arrays of other shapes than were written; build the index again")
+        shapes = quantiles.shape == (len(_SIDES), len(LEVELS)) and pairs.ndim == 2 and pairs.shape[1] == 2
+        if not shapes or (quantiles.dtype, pairs.dtype) != (np.float64, np.int64):
+            raise RunStateError(f"{source} holds other arrays than were written; build the index again")
         return cls(quantiles, pairs)
 
     def percentile(self, side: str, other: str, cosines: Any) -> Floats | None:

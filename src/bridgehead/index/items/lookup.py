@@ -5,7 +5,7 @@ Works through a connection within somebody else's transaction, so all answers ar
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,30 +72,19 @@ class ItemLookup:
         """Return the items of `numbers` in that order. Raises `ArgumentError` for a number that the side lacks."""
         wanted = [int(number) for number in numbers]
         found: dict[int, Item] = {}
-        for start in range(0, len(wanted), _MOST_MARKS):
-            some = wanted[start : start + _MOST_MARKS]
-            marks = ", ".join("?" * len(some))
-            statement = f"SELECT {ITEM_COLUMNS} FROM items WHERE number IN ({marks}) AND side = ?"
-            for item in self._items(statement, (*some, SIDES.index(side))):
-                found[item.number] = item
-        if missing := [number for number in wanted if number not in found]:
-            raise ArgumentError(f"side {side} has no item of number {missing[0]}")
-        return [found[number] for number in wanted]
+        for statement, values in _of_numbers(ITEM_COLUMNS, side, wanted):
+            found.update((item.number, item) for item in self._items(statement, values))
+        return _in_order(found, wanted, side)
 
     def texts(self, side: str, numbers: Iterable[int]) -> list[str]:
         """Return the raw items of `numbers` in that order, without the rest of them; raises as `items` does."""
         wanted = [int(number) for number in numbers]
         found: dict[int, str] = {}
-        for start in range(0, len(wanted), _MOST_MARKS):
-            some = wanted[start : start + _MOST_MARKS]
-            marks = ", ".join("?" * len(some))
-            statement = f"SELECT number, item FROM items WHERE number IN ({marks}) AND side = ?"
-            found.update(self.rows(statement, (*some, SIDES.index(side))))
+        for statement, values in _of_numbers("number, item", side, wanted):
+            found.update(self.rows(statement, values))
         if wrong := [number for number, text in found.items() if not isinstance(text, str)]:
             raise self.damaged(f"item {wrong[0]} is no text")
-        if missing := [number for number in wanted if number not in found]:
-            raise ArgumentError(f"side {side} has no item of number {missing[0]}")
-        return [found[number] for number in wanted]
+        return _in_order(found, wanted, side)
 
     def by_id(self, identifier: str) -> list[Item]:
         """Return the items (at most one a side) whose user's id is exactly `identifier`, a first."""
@@ -173,3 +162,17 @@ def _named(record: Sequence[Any]) -> tuple[Item, str]:
 def _numbers_and_bits(records: Sequence[tuple[Any, ...]]) -> tuple[IntArray, npt.NDArray[np.uint8]]:
     bits = np.frombuffer(b"".join(structure or bytes(BYTES) for _, structure in records), dtype=np.uint8)
     return np.array([number for number, _ in records], dtype=np.int64), bits.reshape(len(records), BYTES)
+
+
+def _of_numbers(columns: str, side: str, numbers: list[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield statements, with their values, that select `columns` of the items of `numbers`, some at a time."""
+    for start in range(0, len(numbers), _MOST_MARKS):
+        some = numbers[start : start + _MOST_MARKS]
+        marks = ", ".join("?" * len(some))
+        yield f"SELECT {columns} FROM items WHERE number IN ({marks}) AND side = ?", (*some, SIDES.index(side))
+
+
+def _in_order(found: Mapping[int, Found], numbers: list[int], side: str) -> list[Found]:
+    if missing := [number for number in numbers if number not in found]:
+        raise ArgumentError(f"side {side} has no item of number {missing[0]}")
+    return [found[number] for number in numbers]

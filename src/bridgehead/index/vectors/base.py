@@ -95,8 +95,8 @@ def open_base(build: Path, side: str, facts: VectorFacts | Mapping[str, Any]) ->
     if not isinstance(facts, VectorFacts):
         facts = VectorFacts(**facts)
     faiss = faiss_library()
-    rows = _mapped(build / ROW_FILE.format(side=side), np.float16, 2)
-    numbers = _mapped(build / NUMBER_FILE.format(side=side), np.int64, 1)
+    rows = mapped(build / ROW_FILE.format(side=side), np.float16, 2)
+    numbers = mapped(build / NUMBER_FILE.format(side=side), np.int64, 1)
     # Zero-copy mapping came with FAISS 1.11; before, the file is read.
     flags = getattr(faiss, "IO_FLAG_MMAP_IFC", 0)
     try:
@@ -118,7 +118,7 @@ def open_twins(build: Path, side: str) -> Twins | None:
     path = build / MEMBER_FILE.format(side=side)
     if not path.is_file():
         return None
-    return Twins(_mapped(path, np.int64, 1), _mapped(build / START_FILE.format(side=side), np.int64, 1))
+    return Twins(mapped(path, np.int64, 1), mapped(build / START_FILE.format(side=side), np.int64, 1))
 
 
 def _check_effort(build: Path, side: str, found: Any, facts: VectorFacts) -> None:
@@ -137,7 +137,8 @@ def _check_effort(build: Path, side: str, found: Any, facts: VectorFacts) -> Non
         )
 
 
-def _mapped(path: Path, dtype: type, dimensions: int) -> Any:
+def mapped(path: Path, dtype: type, dimensions: int) -> Any:
+    """Return the array of a file of a build, mapped; raises `RunStateError` where it is not there or another."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except UNREADABLE as error:

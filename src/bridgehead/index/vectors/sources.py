@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bridgehead.errors import ArgumentError, InputFileNotFoundError, RunStateError, ShapeError
-from bridgehead.files import why_unreadable
+from bridgehead.files import UNREADABLE, why_unreadable
 from bridgehead.vectors import to_numpy
 
 _READ = 8192
@@ -89,7 +89,7 @@ def _header(path: Path) -> tuple[tuple[int, int], np.dtype[Any], int]:
         raise InputFileNotFoundError(f"{path} does not exist; expected a .npy file of rows")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except UNREADABLE as error:
         raise RunStateError(f"{path} is no array of rows ({why_unreadable(error)})") from error
     if not isinstance(array, np.memmap) or array.ndim != 2 or array.dtype.kind != "f" or not array.flags.c_contiguous:
         raise ShapeError(f"{path} holds {array.dtype} of shape {array.shape}; expected floats (n, d) in row order")

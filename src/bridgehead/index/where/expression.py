@@ -10,6 +10,7 @@ and a missing field are the same; the empty text is a value.
 
 import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,7 @@ def _form(value: Scalar) -> Scalar:
     return value if isinstance(value, bool | str) else number_form(value)
 
 
-class Where:
+class Where(ABC):
     """A filter; one of `Compare`, `Among`, `Exists`, `Not`, `All`, `AnyOf`. `str()` gives text that parses to it.
 
     Filters are equal when their texts are: to Python `True` and `1` are equal, to a filter they are not.
@@ -90,16 +91,16 @@ class Where:
             values.setdefault(name, []).append(value)
         return self._holds(values)
 
-    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _holds(self, values: Mapping[str, list[Scalar]]) -> bool: ...
 
+    @abstractmethod
     def fields(self) -> Iterator[str]:
         """Yield the names of the fields it asks about, in order, repeated ones repeated."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, which `where_from_json` reads."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
